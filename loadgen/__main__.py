@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except (LoadgenError, OSError) as error:
         print(f"loadgen {options.command}: {error}", file=sys.stderr)
-        return 1
+        return error.exit_status if isinstance(error, LoadgenError) else 1
     return 0
 
 

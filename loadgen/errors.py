@@ -9,3 +9,6 @@ class LoadgenError(Exception):
 
     Programs print only the text, as they do for an OSError. Any other exception is a bug and shows its trace.
     """
+
+    exit_status = 1
+    """With which a command ends."""

@@ -12,6 +12,8 @@ from loadgen.errors import LoadgenError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from loadgen.phases import Phase
+
 UNLIMITED = 0
 """The session length for one session during the whole slice."""
 
@@ -23,6 +25,9 @@ BASELINE = "baseline"
 
 CONTROL = "control"
 """A second stack in mode baseline, equal to the first: what the two differ by is the resolution of a measurement."""
+
+SEARCH = "search"
+"""The scenario of plans that have none of `loadgen.scenarios`: all users all the time, in sessions of each length."""
 
 MODES = (BASELINE, "dynamic", "dynamic-lazy", "shai")
 KNOWN_MODES = (*MODES, "audit")
@@ -55,6 +60,16 @@ class Plan:
     modes: tuple[str, ...] = MODES
     seed: int = 1
     """The seed for the order of slices, the users and the queries."""
+    scenario: str = SEARCH
+    phases: tuple[Phase, ...] = ()
+    """How many of the users there are at each moment of a slice; empty: all of them all the time."""
+    mispredicted: float = 0.0
+    """The share of sessions that connect from another region than their user's home."""
+    workers: int = 1
+    """The processes that generate the load."""
+    jobs: bool = False
+    """Whether they are started elsewhere and connect, and are not this machine's."""
+    thresholds: tuple[str, ...] = ()
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -89,8 +104,14 @@ def read(wanted: Mapping[str, Any]) -> Plan:
         warm_up_seconds=float(_whole(wanted, "warmUpSeconds", 25, 1)),
         concurrent_users=_whole(wanted, "concurrentUsers", 24, 1),
         modes=tuple(_list(wanted, "modes", MODES, str)),
+        scenario=str(wanted.get("scenario", SEARCH)),
+        workers=_whole(wanted.get("workers") or {}, "count", 1, 1),
+        jobs=(wanted.get("workers") or {}).get("as", "Process") == "Job",
+        thresholds=tuple(_list(wanted, "thresholds", (), str)) if wanted.get("thresholds") else (),
         seed=_whole(wanted, "seed", 1, 0),
     )
+    if plan.workers > plan.concurrent_users:
+        raise PlanError(f"workers: {plan.workers} are more than concurrentUsers, {plan.concurrent_users}")
     unknown = [mode for mode in plan.modes if mode not in KNOWN_MODES]
     if unknown:
         raise PlanError(f"modes: {unknown[0]!r} is not a mode; expected some of {', '.join(KNOWN_MODES)}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from crds import condition
 from crds.resource import Column, Resource, condition_column
 from crds.schema import distinct, items, keyed, moment, name, number, record, rule, text, word
+from loadgen.plan import SEARCH
+from loadgen.scenarios.definitions import SCENARIOS
 
 if TYPE_CHECKING:
     from crds.schema import Schema
@@ -22,6 +24,9 @@ _STARTED = (
     "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, "
     "c.type == 'Succeeded' && (c.status != 'Unknown' || c.reason == 'Running'))"
 )
+
+SCENARIO_NAMES = (SEARCH, *(scenario.name for scenario in SCENARIOS.values() if not scenario.unfriending))
+"""Scenarios that can be compared in several modes. A Benchmark changes no facts, so none in which friendships end."""
 
 FIGURES = (
     "queriesPerSecond",
@@ -39,7 +44,7 @@ FIGURES = (
 )
 """The exact figures of a row, in seconds and ratios. Those that compare with mode baseline are missing there."""
 
-_DECIMAL = r"^-?[0-9]+([.][0-9]+)?(e-?[0-9]+)?$"
+_DECIMAL = r"^-?[0-9]+([.][0-9]+)?(e[+-][0-9]+)?$"
 
 
 def _decimal(about: str) -> Schema:
@@ -107,7 +112,12 @@ BENCHMARK = Resource(
         "The measurement to run. Immutable after it has started.",
         {
             "pipeline": name("Name of the Pipeline in this namespace to measure."),
-            "scenario": word("The load. search: users who log in and search.", "search", default="search"),
+            "scenario": word(
+                "The load. search: all users all the time, in sessions of each of sessionLengths. The others are named "
+                "scenarios, with a session length of their own; a slice is a run of the whole scenario.",
+                *SCENARIO_NAMES,
+                default=SEARCH,
+            ),
             "modes": distinct(
                 "The modes to measure. baseline has to be among them; the others are compared with it.",
                 word("A mode.", "baseline", "dynamic", "dynamic-lazy", "shai", "audit"),
@@ -153,6 +163,12 @@ BENCHMARK = Resource(
             ),
         },
         required=("pipeline",),
+        rules=(
+            rule(
+                "self.workers.count <= self.concurrentUsers",
+                "workers.count is more than concurrentUsers: each worker needs a user",
+            ),
+        ),
     ),
     status={
         "startTime": moment("When it started."),

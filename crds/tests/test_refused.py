@@ -254,6 +254,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ('spec.scenario: Unsupported value: "shop"', (("scenario", "shop"),)),
         ("spec.rounds in body must be of type integer", (("rounds", "many"),)),
         ("workers.count in body should be less than or equal to 16", (("workers", {"count": 17}),)),
+        ('spec.scenario: Unsupported value: "unfriending"', (("scenario", "unfriending"),)),
+        ("each worker needs a user", (("workers", {"count": 4}), ("concurrentUsers", 3))),
         ('workers.as: Unsupported value: "Pod"', (("workers", {"as": "Pod"}),)),
         ("spec.thresholds[1]: Duplicate value", (("thresholds", ["overhead>5%", "overhead>5%"]),)),
         ("spec.thresholds[0]: Too long", (("thresholds", ["x" * 129]),)),

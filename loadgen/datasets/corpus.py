@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from loadgen.datasets.sizes import Dataset
 
-_ABOUT = "dataset.json"
+ABOUT = "dataset.json"
+"""A file of a data directory: its size."""
 _STAMP = "corpus.sha256"
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +69,7 @@ def make(
     directory.mkdir(parents=True)
     run(words)
     write_seed_commands(directory)
-    (directory / _ABOUT).write_text(json.dumps({**asdict(dataset), "seed": seed}, indent=2) + "\n")
+    (directory / ABOUT).write_text(json.dumps({**asdict(dataset), "seed": seed}, indent=2) + "\n")
     stamp.write_text(digest.hexdigest())  # written last, so that an interrupted run is repeated
     return True
 
@@ -76,7 +77,7 @@ def make(
 def describe(directory: Path) -> dict[str, Any]:
     """Return the size of a data directory; empty for one that was made in another way."""
     try:
-        found: dict[str, Any] = json.loads((directory / _ABOUT).read_text())
+        found: dict[str, Any] = json.loads((directory / ABOUT).read_text())
     except (OSError, ValueError):
         return {}
     return found

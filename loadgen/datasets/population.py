@@ -72,6 +72,10 @@ class Population:
         return source.choice([region for region in self.regions if region != home] or [home])
 
 
+FILES = ("keys.jsonl", "queries.txt", "facts/population.jsonl")
+"""What `load` reads."""
+
+
 def load(directory: Path) -> Population:
     """Read a data directory; PopulationError names the wrong line."""
     regions = dict(_homes(directory / "facts" / "population.jsonl"))

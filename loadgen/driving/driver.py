@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The load generator's process: runs one slice of load after the other with Locust.
+"""A load generator's process: runs one slice of load after the other with Locust.
 
 Reads orders, one JSON object a line, from standard input, answers each with one on standard output (see `Order` and
 `Outcome`), and ends at end of file. It is a process of its own so that it can be pinned to its own core.
+
+With --connect it does the same over a connection to the measurement (`loadgen.driving.joining`), which also sends it
+the people and their queries.
 """
 
 from __future__ import annotations
@@ -12,75 +15,62 @@ import gevent.monkey
 gevent.monkey.patch_all()
 
 import argparse  # noqa: E402 - everything below has to be imported patched
-import json  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
-from dataclasses import asdict  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from typing import IO, TYPE_CHECKING  # noqa: E402
 
 import gevent  # noqa: E402
-import numpy as np  # noqa: E402
 from gevent.fileobject import FileObjectThread  # noqa: E402
 from locust.env import Environment  # noqa: E402
 
 from loadgen.datasets import population  # noqa: E402
-from loadgen.driving import exporting  # noqa: E402
-from loadgen.driving.metrics import Tally, TallyCollector  # noqa: E402
+from loadgen.driving import exporting, joining  # noqa: E402
+from loadgen.driving.metrics import Series, Tally, TallyCollector  # noqa: E402
 from loadgen.driving.orders import Order, Outcome  # noqa: E402
 from loadgen.driving.users import Behaviour, SearchUser  # noqa: E402
+from loadgen.errors import LoadgenError  # noqa: E402
+from loadgen.phases import level, moment  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from locust.runners import LocalRunner
+
+    from loadgen.datasets.population import Population
 
 LEAVE_SECONDS = 60.0
 """Time that users have to finish their sessions before they are stopped."""
 
+_ALWAYS = (level("always", 1.0, 1.0),)
+_LOOK_SECONDS = 0.1
+"""How often the number of users is adjusted to a scenario's."""
 
-class Recorder:
-    """Collects Locust's reports during one slice."""
-
-    def __init__(self) -> None:
-        self.search_milliseconds: list[float] = []
-        self.login_milliseconds: list[float] = []
-        self.failures = 0
-
-    def record(self, *, name: str, response_time: float, exception: Exception | None, **_: Any) -> None:
-        """Record one request; a listener for Locust's request event."""
-        if exception is not None:
-            self.failures += 1
-        elif name == "/search":
-            self.search_milliseconds.append(response_time)
-        else:
-            self.login_milliseconds.append(response_time)
+_Running = dict[tuple[str, str], "LocalRunner"]
+"""The runner of the present slice, by scenario and pipeline."""
 
 
-def run(
-    order: Order, people: population.Population, tally: Tally, running: dict[tuple[str, str], LocalRunner]
-) -> Outcome:
-    """Run one slice: all users start at once, and stop at the end of their sessions.
-
-    ``running`` has the runner meanwhile, by scenario and pipeline.
-    """
+def run(order: Order, people: Population, tally: Tally, running: _Running) -> Outcome:
+    """Run one slice: users come and go as its phases say, and stop at the end of their sessions."""
+    counted = tally[order.scenario, order.pipeline, order.mode]
+    before = Series()
+    before.add(counted.plain())
     behaviour = Behaviour(
         people.named(order.people),
         order.pipeline,
         order.service,
         order.session_length,
         order.mispredicted,
-        order.seed,
+        f"{order.seed}/{order.worker}",
         results=order.results,
         signed=order.signed,
-        counted=tally[order.scenario, order.pipeline, order.mode],
+        counted=counted,
     )
     SearchUser.behaviour = behaviour
-    environment = Environment(user_classes=[SearchUser], host=order.host)
-    recorder = Recorder()
-    environment.events.request.add_listener(recorder.record)  # type: ignore[no-untyped-call]
+    environment = Environment(user_classes=[SearchUser], host=order.host, stop_timeout=LEAVE_SECONDS)
     runner = running[order.scenario, order.pipeline] = environment.create_local_runner()
     cpu, started = time.process_time(), time.monotonic()
-    runner.start(order.users, spawn_rate=order.users)
-    gevent.sleep(order.seconds)
+    _attend(runner, order, started)
     behaviour.stopping = True
     runner.user_greenlets.join(timeout=LEAVE_SECONDS)
     seconds = time.monotonic() - started
@@ -89,23 +79,32 @@ def run(
     cpu = time.process_time() - cpu
     runner.quit()
     running.clear()
-    return Outcome(
-        queries=len(recorder.search_milliseconds),
-        sessions=len(recorder.login_milliseconds),
-        failures=recorder.failures,
-        errors=behaviour.errors,
-        seconds=seconds,
-        search_milliseconds=_percentiles(recorder.search_milliseconds),
-        login_milliseconds=_percentiles(recorder.login_milliseconds),
-        driver_cpu_seconds=cpu,
-    )
+    return Outcome(seconds, cpu, counted.since(before), behaviour.errors)
 
 
-def _percentiles(values: list[float]) -> dict[str, float]:
-    if not values:
-        return {}
-    found = np.percentile(values, [50, 90, 99])
-    return dict(zip(("p50", "p90", "p99"), (round(float(value), 4) for value in found), strict=True))
+def _attend(runner: LocalRunner, order: Order, started: float) -> None:
+    """Keep the number of users what the order says, until its time is over."""
+    users = 0
+    while (now := moment(order.phases or _ALWAYS, time.monotonic() - started, order.seconds, order.users)) is not None:
+        if now.users != users:
+            users = now.users
+            runner.start(users, spawn_rate=order.users)
+        left = order.seconds - (time.monotonic() - started)
+        gevent.sleep(max(0.0, min(left, _LOOK_SECONDS) if order.phases else left))
+
+
+def serve(orders: Iterable[str | bytes], answers: IO[str], people: Population, scrape: Path | None) -> None:
+    """Carry out orders until there are no more, and answer each with its outcome."""
+    tally = Tally()
+    running: _Running = {}
+
+    def users() -> dict[tuple[str, str], int]:
+        return {labels: runner.user_count for labels, runner in running.items()}
+
+    with exporting.served(TallyCollector(tally, users), scrape, _warn):
+        print("ready", file=answers, flush=True)
+        for line in orders:
+            print(run(Order.read(line), people, tally, running).plain(), file=answers, flush=True)
 
 
 def _warn(text: str) -> None:
@@ -113,24 +112,27 @@ def _warn(text: str) -> None:
 
 
 def main() -> int:
-    """Serve orders until standard input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="data directory of the corpus generator")
-    parser.add_argument("--scrape", type=Path, help="announce metrics to Prometheus in this directory's targets")
+    """Serve orders until standard input or the connection ends; 1 when the measurement cannot be joined."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--data", type=Path, help="data directory of the corpus generator")
+    where.add_argument("--connect", metavar="HOST:PORT", help="a measurement that waits for its workers")
+    parser.add_argument("--tls", type=Path, metavar="DIR", help="with --connect: ca.pem and worker.pem")
+    parser.add_argument("--scrape", type=Path, metavar="DIR", help="discovery directory for the metrics")
     options = parser.parse_args()
-    people = population.load(options.data)
-    tally = Tally()
-    running: dict[tuple[str, str], LocalRunner] = {}
-
-    def users() -> dict[tuple[str, str], int]:
-        return {labels: runner.user_count for labels, runner in running.items()}
-
-    with exporting.served(TallyCollector(tally, users), options.scrape, _warn):
-        print("ready", flush=True)
-        # Locust has patched no file: a greenlet that reads one would stop the server of the metrics meanwhile.
-        for line in FileObjectThread(sys.stdin.fileno(), "rb", closefd=False):
-            outcome = run(Order(**json.loads(line)), people, tally, running)
-            print(json.dumps(asdict(outcome)), flush=True)
+    if options.connect and options.tls is None:
+        parser.error("--connect needs --tls")
+    try:
+        if options.connect:
+            with joining.join(options.connect, options.tls) as (people, orders, answers):
+                serve(orders, answers, people, options.scrape)
+        else:
+            # Locust has patched no file: a greenlet that reads one would stop the server of the metrics meanwhile.
+            lines = FileObjectThread(sys.stdin.fileno(), "rb", closefd=False)
+            serve(lines, sys.stdout, population.load(options.data), options.scrape)
+    except (LoadgenError, OSError) as error:
+        _warn(f"load generator: {error}")
+        return 1
     return 0
 
 

@@ -103,13 +103,22 @@ class Times:
         return Times(self.counts - before.counts, self.sum - before.sum)
 
     def percentile(self, share: float) -> float:
-        """Return the time in seconds in which this share of requests (0 … 1) was answered, to 2.3 %, or nan."""
-        wanted, total = share * self.count, 0
+        """Return the time in seconds in which this share of requests (0 … 1) was answered, to 2.3 %, or nan.
+
+        Between two bounds requests count as evenly distributed.
+        """
+        wanted, below = share * self.count, 0
         for place in sorted(self.counts):
-            total += self.counts[place]
-            if total >= wanted:
-                return _FINE[min(place, len(_FINE) - 1)]
+            here = self.counts[place]
+            if here and below + here >= wanted:
+                low, high = (_FINE[max(0, min(at, len(_FINE) - 1))] for at in (place - 1, place))
+                return low + (high - low) * (wanted - below) / here
+            below += here
         return float("nan")
+
+    def bounded(self) -> list[tuple[float, int]]:
+        """Return the intervals in which there were requests: their upper bounds in seconds, and how many there were."""
+        return [(_FINE[min(place, len(_FINE) - 1)], count) for place, count in sorted(self.counts.items()) if count]
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return how many requests took up to each bound of `BUCKETS`, and how many there were."""

@@ -15,19 +15,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen import plan as plans
+from loadgen import thresholds
 from loadgen.datasets import corpus, population
 from loadgen.driving.protocol import search_once
 from loadgen.errors import LoadgenError
-from loadgen.measuring import cores, measurement
+from loadgen.measuring import cores, measurement, workers
 from loadgen.measuring.status import State, StatusFile
-from loadgen.results import summary, tables
+from loadgen.measuring.workers import Workers
+from loadgen.results import figures, summary, tables
 from loadgen.results.samples import SampleFile
-from loadgen.stacks import launcher, manifests, member, twins
+from loadgen.scenarios.definitions import SCENARIOS, Scenario
+from loadgen.stacks import launcher, manifests, member, remote, twins
 from loadgen.stacks.ports import free_port
+from loadgen.stacks.remote import RemoteStack
 from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -41,34 +46,45 @@ if TYPE_CHECKING:
     from loadgen.stacks.stack import Stack
 
 _MODE_NOTE = "mode"
+_STEADY = Scenario("", "", "").phases
+_USUAL_MODE = "shai"
 _ANSWER_SECONDS = 15.0
 _COMPARED_QUERIES, _COMPARED_RESULTS = 5, 50
+
+
+class ExceededError(LoadgenError):
+    """A threshold of --fail-on is exceeded; the results are written. The text has the figures."""
+
+    exit_status = 3
 
 
 class Benchmark:
     """One measurement. ``scratch`` is a private directory beside the member's data."""
 
-    def __init__(self, subject: Member, plan: Plan, output: Path, status: StatusFile, scratch: Path) -> None:
+    def __init__(
+        self, subject: Member, plan: Plan, output: Path, status: StatusFile, *, scratch: Path, load: Workers
+    ) -> None:
         self._member = subject
         self._plan = plan
+        self._workers = load
         self._output = output
         self._status = status
         self._scratch = scratch
         self._logs = output / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
 
-    def run(self, supervisor: Supervisor) -> None:
-        """Measure, and write the results."""
+    def run(self, supervisor: Supervisor) -> list[str]:
+        """Measure, and write the results; return what the thresholds that are exceeded say."""
         self._status.tell("looking at the member")
         documents = manifests.read(self._member.manifests)
         people = population.load(self._member.data)
         confined = self._member.attach(documents)
         confined.await_service(_ANSWER_SECONDS)
         with (
-            self._mode_put_back(confined, supervisor),
+            self._mode_put_back(confined, documents, supervisor),
             self._twins(confined, documents, supervisor) as pair,
-            cores.driver(self._member.data, self._logs, supervisor) as driver,
-            cores.pinned([confined, *pair.values()], supervisor),
+            self._workers.crew(self._plan, self._member.data, self._logs, supervisor, self._status.tell) as driver,
+            cores.pinned([confined, *pair.values()], supervisor, self._plan.workers),
         ):
             for twin in pair.values():
                 _compare(confined, twin, people)
@@ -77,7 +93,7 @@ class Benchmark:
             self._status.tell("warming up")
             meter.warm_up()
             measured = self._measure(meter)
-        self._write(measured)
+        return self._write(measured)
 
     def _measure(self, meter: measurement.Meter) -> list[Sample]:
         file = SampleFile(self._output / "samples.csv")
@@ -92,16 +108,27 @@ class Benchmark:
 
         return measurement.run(self._plan, meter, record)
 
-    def _write(self, measured: Sequence[Sample]) -> None:
-        found = summary.summarise(self._plan, corpus.describe(self._member.data), measured)
+    def _write(self, measured: Sequence[Sample]) -> list[str]:
+        notes = remote.NOTES if self._member.twins else ()
+        found = summary.summarise(self._plan, corpus.describe(self._member.data), measured, notes)
+        found["thresholds"] = figures.judge(self._plan.thresholds, found, measured)
         summary.write(self._output / "results.json", {**found, **tables.figures(found)})
         (self._output / "table.txt").write_text(tables.plain(found))
+        return [str(judged["message"]) for judged in found["thresholds"] if judged["exceeded"]]
 
     @contextlib.contextmanager
-    def _mode_put_back(self, confined: Stack, supervisor: Supervisor) -> Iterator[None]:
-        """Restore the pipeline's mode, even if an earlier run was killed before it could."""
+    def _mode_put_back(
+        self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor
+    ) -> Iterator[None]:
+        """Restore the pipeline's mode, even if an earlier run was killed before it could.
+
+        On another host no note can be left: there, the mode is the one that the manifest says.
+        """
         note = self._scratch / _MODE_NOTE
-        mode = note.read_text() if note.exists() else confined.mode
+        if self._member.twins:
+            mode = str(manifests.find(documents, self._member.pipeline)["spec"].get("mode", _USUAL_MODE))
+        else:
+            mode = note.read_text() if note.exists() else confined.mode
         note.write_text(mode)
         try:
             yield
@@ -115,6 +142,9 @@ class Benchmark:
         self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor
     ) -> Iterator[dict[str, Stack]]:
         self._status.tell("starting twins in mode baseline")
+        if isinstance(confined, RemoteStack):
+            yield dict(remote.twins(confined, documents, self._member.twins, self._scratch))
+            return
         # The same cores as for the member, because programs size themselves by the cores that they find.
         usual = frozenset(os.sched_getaffinity(next(iter(confined.tasks().values()))))
         with twins.launcher(
@@ -151,6 +181,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--member", type=Path, required=True, help="JSON: where the member is (loadgen.stacks.member)")
     parser.add_argument("--plan", type=Path, required=True, help="JSON: rounds, modes, … as in a Benchmark's spec")
     parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
+    workers.add_arguments(parser)
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="THRESHOLD",
+        help='such as "overhead>5%%": exit with status 3 if this holds; may be repeated',
+    )
 
 
 def run(options: Namespace) -> None:
@@ -159,7 +197,7 @@ def run(options: Namespace) -> None:
     output.mkdir(parents=True, exist_ok=True)
     status = StatusFile(output / "progress.json")
     try:
-        _run(options.member, options.plan, output, status)
+        exceeded = _run(options, output, status)
     except KeyboardInterrupt:
         status.end(State.CANCELLED, "interrupted; everything is as it was before")
         raise
@@ -167,14 +205,42 @@ def run(options: Namespace) -> None:
         status.end(State.FAILED, str(error))
         raise
     status.end(State.COMPLETE, "done")
+    if options.fail_on and exceeded:
+        raise ExceededError("; ".join(exceeded))
 
 
-def _run(description: Path, wanted: Path, output: Path, status: StatusFile) -> None:
+def _run(options: Namespace, output: Path, status: StatusFile) -> list[str]:
     try:
-        plan = plans.read(json.loads(wanted.read_text()))
+        plan = scenario_of(plans.read(json.loads(options.plan.read_text())))
     except (OSError, ValueError) as error:
-        raise plans.PlanError(f"cannot read {wanted}: {error}") from error
+        raise plans.PlanError(f"cannot read {options.plan}: {error}") from error
+    plan = replace(plan, thresholds=tuple(dict.fromkeys([*plan.thresholds, *options.fail_on])))
+    for text in plan.thresholds:
+        thresholds.parse(text)  # refused before anything is measured
     status.total = plan.slices
-    subject = member.read(description)
+    subject = member.read(options.member)
     with Supervisor() as supervisor, twins.room(subject) as scratch:
-        Benchmark(subject, plan, output, status, scratch).run(supervisor)
+        measured = Benchmark(subject, plan, output, status, scratch=scratch, load=Workers.of(options))
+        return measured.run(supervisor)
+
+
+def scenario_of(plan: Plan) -> Plan:
+    """Return a plan with what its scenario says; PlanError when it is none that can be measured.
+
+    Each slice is a run of the whole scenario, so that all modes of a round get each of its phases, with the same users
+    and queries. Its phases are stretched to the length of a slice.
+    """
+    if plan.scenario == plans.SEARCH:
+        return plan
+    found = SCENARIOS.get(plan.scenario)
+    if found is None or found.unfriending:
+        known = ", ".join([plans.SEARCH, *(name for name, one in SCENARIOS.items() if not one.unfriending)])
+        raise plans.PlanError(
+            f"scenario: {plan.scenario!r} cannot be measured in several modes; expected one of {known}"
+        )
+    return replace(
+        plan,
+        session_lengths=(found.session_length,),
+        phases=() if found.phases == _STEADY else found.phases,
+        mispredicted=found.mispredicted,
+    )

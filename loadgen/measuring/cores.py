@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadgen.driving.orders import Driver
+from loadgen.driving.orders import Crew, Driver
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
@@ -22,22 +22,33 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
-def driver(data: Path, logs: Path, supervisor: Supervisor) -> Iterator[Driver]:
-    """Start the load generator on its core, for the people of a data directory."""
+def crew(
+    data: Path, logs: Path, supervisor: Supervisor, workers: int = 1, scrape: Path | None = None
+) -> Iterator[Crew]:
+    """Start the processes of the load generator on their cores, for the people of a data directory."""
     words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
+    words += ["--scrape", str(scrape)] if scrape else []
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": _ROOT}
-    process = supervisor.start("load generator", words, logs / "driver.log", **pipes)
-    with Driver(process) as started:
-        processes.pin([process.pid], processes.split_cores()[1])
-        yield started
+    names = [f"load generator {number}" if workers > 1 else "load generator" for number in range(workers)]
+    started = [supervisor.start(name, words, logs / f"driver-{at}.log", **pipes) for at, name in enumerate(names)]
+    with contextlib.ExitStack() as drivers:
+        ready = [
+            drivers.enter_context(Driver(process.stdin, process.stdout, name))
+            for name, process in zip(names, started, strict=True)
+        ]
+        processes.pin([process.pid for process in started], processes.split_cores(workers)[1])
+        yield Crew(ready)
 
 
 @contextlib.contextmanager
-def pinned(stacks: Sequence[Stack], supervisor: Supervisor) -> Iterator[None]:
-    """Keep stacks off the load generator's core; at the end, let them use all cores again."""
+def pinned(stacks: Sequence[Stack], supervisor: Supervisor, workers: int = 1) -> Iterator[None]:
+    """Keep stacks off the load generator's cores; at the end, let them use all cores again."""
     pids = {pid for stack in stacks for pid in stack.processes()}
+    if not pids:
+        yield  # they are on another host
+        return
     before = processes.affinities(pids)
-    processes.pin(pids, processes.split_cores()[0])
+    processes.pin(pids, processes.split_cores(workers)[0])
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from loadgen.driving.orders import Order
@@ -117,6 +117,7 @@ class Meter:
             self._switch(mode)
             to, users = stack.front_end, self._plan.concurrent_users
             order = Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0, signed=to.signed)
+            order = replace(order, scenario=self._plan.scenario)
             believe(self._load.run(order), f"warming up mode {mode}")
 
     def enter(self, measured: str) -> None:
@@ -127,12 +128,13 @@ class Meter:
         if self._switch(measured):
             to, users = self._stacks[measured].front_end, self._plan.concurrent_users
             order = Order(to.url, to.pipeline, to.service, BARE, LEAD_SECONDS, users, seed=0, signed=to.signed)
+            order = replace(order, scenario=self._plan.scenario)
             believe(self._load.run(order), f"switching to mode {measured}", bare=True)
 
     def _switch(self, measured: str) -> bool:
         return measured in KNOWN_MODES and self._stacks[measured].enter(measured)
 
-    def order(self, turn: Turn, mispredicted: float = 0.0) -> Order:
+    def order(self, turn: Turn) -> Order:
         """Return the load of a slice."""
         to = self._stacks[turn.mode].front_end
         return Order(
@@ -143,19 +145,21 @@ class Meter:
             self._plan.slice_seconds,
             self._plan.concurrent_users,
             turn.seed,
-            mispredicted,
+            self._plan.mispredicted,
             turn.people,
             turn.results,
             to.signed,
+            scenario=self._plan.scenario,
             mode=turn.mode,
+            phases=self._plan.phases,
         )
 
-    def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
+    def measure(self, turn: Turn) -> Sample:
         """Run one slice; MeasurementError when it is invalid."""
         stack = self._stacks[turn.mode]
         self.enter(turn.mode)
         tasks = stack.tasks()
-        order = self.order(turn, mispredicted)
+        order = self.order(turn)
         before = stack.interceptions()
         cpu = stack.cpu(tasks)
         outcome = self._load.run(order)
@@ -170,7 +174,7 @@ class Meter:
             order=turn.order,
             mode=turn.mode,
             session_length=turn.session_length,
-            mispredicted=mispredicted,
+            mispredicted=self._plan.mispredicted,
             seed=turn.seed,
             queries=outcome.queries,
             sessions=outcome.sessions,
@@ -181,9 +185,14 @@ class Meter:
             latency_p50_ms=latency["p50"],
             latency_p90_ms=latency["p90"],
             latency_p99_ms=latency["p99"],
+            login_p50_ms=outcome.login_milliseconds["p50"],
+            login_p90_ms=outcome.login_milliseconds["p90"],
+            login_p99_ms=outcome.login_milliseconds["p99"],
+            violations=outcome.counted.violations,
             interceptions={kind: after[kind] - before.get(kind, 0) for kind in after},
             process_cpu_seconds=used,
             people=turn.people,
+            latency_counts={f"{bound * 1e3:.5g}": count for bound, count in outcome.counted.query_times.bounded()},
         )
 
 

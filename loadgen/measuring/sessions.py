@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator, Sequence
 
-    from loadgen.driving.orders import Driver
+    from loadgen.driving.orders import Crew
     from loadgen.results.samples import Sample
     from loadgen.stacks.launcher import Variant
     from loadgen.stacks.stack import Stack
@@ -83,7 +83,7 @@ class Sessions:
         other = None if self._other is None else self._place.beside(self._other)
         with (
             installations.started(self._place, other, supervisor, self._tell) as stacks,
-            cores.driver(self._place.data, self._place.logs, supervisor) as driver,
+            cores.crew(self._place.data, self._place.logs, supervisor) as driver,
             cores.pinned(list(stacks.values()), supervisor),
         ):
             confined = stacks[sessions.SHAI]
@@ -127,7 +127,7 @@ class Sessions:
             measured.append(sample)
         return measured
 
-    def _count(self, meter: Meter, driver: Driver, stack: Stack, turn: Turn) -> sessions.Counts:
+    def _count(self, meter: Meter, driver: Crew, stack: Stack, turn: Turn) -> sessions.Counts:
         """Count what happens in a slice, whose time is not measured."""
         meter.enter(turn.mode)
         with Counters(stack.members(stack.tasks())) as counters:

@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from loadgen.results.estimates import Estimate
     from loadgen.results.samples import Sample
 
-FORMAT = 3
+FORMAT = 4
 
 PER_SESSION = ("register", "accept", "authenticate", "reset")
 """Kinds of interceptions that belong to a session; every other kind belongs to its queries."""
 
 
-def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]) -> dict[str, Any]:
+def summarise(
+    plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample], notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return everything that the tables show, as plain JSON values.
 
-    ``dataset`` is the data's size, as `loadgen.datasets.corpus.describe` returns it.
+    ``dataset`` is the data's size, as `loadgen.datasets.corpus.describe` returns it. ``notes`` say what the measurement
+    could not do.
     """
     seed = plan.seed
     return {
@@ -38,6 +41,8 @@ def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]
         "size": {**dataset, **asdict(plan)},
         "seed": seed,
         "machine": machine(),
+        "scenario": plan.scenario,
+        "notes": list(notes),
         "throughput": [
             {"sessionLength": length, **{mode: _mode(measured, mode, length, seed) for mode in plan.series}}
             for length in plan.session_lengths
@@ -47,6 +52,12 @@ def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]
             for mode in (*plan.enforcing, CONTROL)
             if _tells_sessions_apart(plan)
         },
+        "latency": [
+            {"mode": mode, "sessionLength": length, **_distribution(samples.of(measured, mode, length))}
+            for length in plan.session_lengths
+            for mode in plan.series
+        ],
+        "samples": [samples.plain(sample) for sample in measured],
         "interceptions": {mode: _interceptions(measured, mode, plan.session_lengths) for mode in plan.modes},
     }
 
@@ -94,6 +105,7 @@ def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict
         "cpuMicrosPerSession": typical(lambda sample: sample.cpu_micros_per_session),
         "latencyMilliseconds": {
             "p50": typical(lambda sample: sample.latency_p50_ms),
+            "p90": typical(lambda sample: sample.latency_p90_ms),
             "p99": typical(lambda sample: sample.latency_p99_ms),
         },
         "driverShare": round(max(sample.driver_cpu_seconds / sample.seconds for sample in own), 3),
@@ -103,6 +115,16 @@ def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict
         figures["cpuOverhead"] = compare(estimates.increase, lambda sample: sample.cpu_micros_per_query)
         figures["addedCpuMicrosPerQuery"] = compare(estimates.difference, lambda sample: sample.cpu_micros_per_query)
     return figures
+
+
+def _distribution(own: Sequence[Sample]) -> dict[str, Any]:
+    """Return how many searches took up to each bound and more than the bound before; none took more than the last."""
+    counts: dict[float, int] = {}
+    for sample in own:
+        for bound, count in sample.latency_counts.items():
+            counts[float(bound)] = counts.get(float(bound), 0) + count
+    bounds = sorted(counts)
+    return {"boundsMilliseconds": bounds, "counts": [*(counts[bound] for bound in bounds), 0]}
 
 
 def _tells_sessions_apart(plan: Plan) -> bool:

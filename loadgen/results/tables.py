@@ -18,7 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadgen.errors import LoadgenError
-from loadgen.plan import BASELINE, CONTROL, sessions
+from loadgen.plan import BASELINE, CONTROL, SEARCH, sessions
+from loadgen.results.figures import exact
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -68,7 +69,7 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
             f"{entry[mode]['queriesPerSecond']['estimate']:.0f}",
             f"{entry[mode]['cpuMicrosPerQuery']['estimate']:.0f}",
             *(_share(entry[mode][field]) if mode != BASELINE else "" for field in ("cpuOverhead", "overhead")),
-            _paper(entry, mode),
+            _paper(results, entry, mode),
         )
         for entry in results["throughput"]
         for mode in series
@@ -91,8 +92,9 @@ def figures(results: dict[str, Any]) -> dict[str, Any]:
             if mode != BASELINE:
                 row["cpuOverhead"] = _described(figure["cpuOverhead"], _percent)
                 row["throughputOverhead"] = _described(figure["overhead"], _percent)
-            if _paper(entry, mode):
-                row["paper"] = _paper(entry, mode)
+            if _paper(results, entry, mode):
+                row["paper"] = _paper(results, entry, mode)
+            row["figures"] = exact(results, entry, mode, _published(results, entry, mode))
             found.append(row)
     return {"rows": found, "summary": {mode: _range(results, mode) for mode in (*_enforcing(results), CONTROL)}}
 
@@ -115,7 +117,8 @@ def headline(results: dict[str, Any]) -> str:
 
 def remarks(results: dict[str, Any]) -> list[str]:
     """Return the remarks below the table: the meaning of its marks, absolute costs, caveats."""
-    return [*_legend(results), *_costs(results), *_doubts(results)]
+    judged = [str(one["message"]) for one in results.get("thresholds", ())]
+    return [*_legend(results), *_costs(results), *_doubts(results), *results.get("notes", ()), *judged]
 
 
 def show(results: dict[str, Any], console: Console) -> None:
@@ -224,6 +227,8 @@ def _size(results: dict[str, Any]) -> str:
     size = results["size"]
     parts = [f"{size[unit]} {unit}" for unit in ("documents", "users") if unit in size]
     parts.append("1 round" if size["rounds"] == 1 else f"{size['rounds']} rounds")
+    if results["scenario"] != SEARCH:
+        parts.append(f"scenario {results['scenario']}")
     return f"{size['name']}: {', '.join(parts)}"
 
 
@@ -231,9 +236,16 @@ def _length(entry: dict[str, Any]) -> str:
     return "unlimited" if entry["sessionLength"] == 0 else str(entry["sessionLength"])
 
 
-def _paper(entry: dict[str, Any], mode: str) -> str:
+def _published(results: dict[str, Any], entry: dict[str, Any], mode: str) -> float | None:
+    """Return the paper's throughput overhead in percent, None if it has none for such a load."""
+    if results["size"]["phases"] or results["size"]["mispredicted"]:
+        return None
     # The paper's mode dynamic logs opens, as dynamic-lazy does.
-    found = PAPER.get(entry["sessionLength"], {}).get(mode.removesuffix("-lazy"))
+    return PAPER.get(entry["sessionLength"], {}).get(mode.removesuffix("-lazy"))
+
+
+def _paper(results: dict[str, Any], entry: dict[str, Any], mode: str) -> str:
+    found = _published(results, entry, mode)
     return "" if found is None else f"{found:.2f} %"
 
 

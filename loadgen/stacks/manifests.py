@@ -58,6 +58,12 @@ def find_task(documents: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     raise ManifestError(f"no manifest of task {name}")
 
 
+def serving(documents: Sequence[dict[str, Any]], pipeline: str) -> tuple[str, ...]:
+    """Return the tasks of a pipeline that always run, in the order of its manifest: the order in which they start."""
+    wanted = find(documents, pipeline)["spec"]["tasks"]
+    return tuple(name for name in wanted if find_task(documents, name)["spec"].get("run") == "Always")
+
+
 def connection(pipeline: dict[str, Any]) -> dict[str, Any]:
     """Return the conduit by which users connect; its texts may have $(NAME)."""
     for conduit in pipeline["spec"]["conduits"]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from loadgen.errors import LoadgenError
 from loadgen.stacks import manifests
 from loadgen.stacks.monitor import Monitor, Server
+from loadgen.stacks.remote import RemoteStack
 from loadgen.stacks.stack import Stack
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Member:
     """The process ids of monitor and store; needed only if they cannot be read from their sockets."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The variables $(NAME) of the manifests."""
+    twins: Mapping[str, Server] = field(default_factory=dict)
+    """The monitors of the twins beside a member on another host, by name. ``image`` and ``data`` are then copies on
+    this machine: of the programs, and of the files that describe people and queries."""
 
     @property
     def shai(self) -> Path:
@@ -74,6 +78,8 @@ class Member:
         conduit = manifests.connection(manifests.find(documents, self.pipeline))
         service = self._replaced(conduit.get("service") or "")
         address = self._address(self._replaced(conduit["listen"]))
+        if self.twins:
+            return RemoteStack(monitor, self.pipeline, address, entry["mode"], service=service)
         return Stack(monitor, self.pipeline, address, entry["mode"], self.services(), service=service)
 
     def services(self) -> list[int]:
@@ -115,6 +121,7 @@ def read(path: Path) -> Member:
             seed=Path(found["seed"]) if found.get("seed") else None,
             processes=tuple(found.get("processes") or ()),
             variables=found.get("variables") or {},
+            twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
     except (OSError, ValueError) as error:
         raise MemberError(f"cannot read {path}: {error}") from error

@@ -20,6 +20,8 @@ from loadgen.errors import LoadgenError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from prometheus_client.samples import Sample
+
 COMMAND_TIMEOUT_SECONDS = 1800.0
 _TIMEOUT_SECONDS = 10.0
 _HTTP_OK = 200
@@ -46,6 +48,16 @@ class Monitor:
     def __init__(self, binary: Path, endpoint: Path | Server) -> None:
         self._binary = binary
         self._endpoint = endpoint
+
+    @property
+    def binary(self) -> Path:
+        """The program of its commands."""
+        return self._binary
+
+    @property
+    def name(self) -> str:
+        """Where it is: the socket's path or the address."""
+        return str(self._endpoint) if isinstance(self._endpoint, Path) else self._endpoint.address
 
     @property
     def socket(self) -> Path | None:
@@ -107,6 +119,10 @@ class Monitor:
         """Return the number of the monitor's interceptions for a pipeline, by kind."""
         return interceptions(self._get("/metrics"), pipeline)
 
+    def samples(self, *families: str) -> list[Sample]:
+        """Return all samples of families of its metrics, whose names have no suffix such as _total."""
+        return samples(self._get("/metrics"), *families)
+
     def audit(self, arguments: Sequence[str]) -> list[dict[str, Any]]:
         """Return the audit records that ``shai audit`` selects, oldest first."""
         answer = self.call("audit", *arguments)
@@ -125,7 +141,7 @@ class Monitor:
         return ["--server", endpoint.address, *(str(word) for pair in files.items() for word in pair)]
 
     def _get(self, path: str) -> str:
-        name = self._endpoint if isinstance(self._endpoint, Path) else self._endpoint.address
+        name = self.name
         try:
             connection = self.connect()
             try:
@@ -143,13 +159,17 @@ class Monitor:
 
 def interceptions(metrics: str, pipeline: str) -> dict[str, int]:
     """Return ``shai_interceptions_total`` of one pipeline from a Prometheus exposition, by kind."""
-    wanted = "\n".join(_family(metrics.splitlines(), "shai_interceptions"))
     return {
         sample.labels["kind"]: int(sample.value)
-        for family in text_string_to_metric_families(wanted + "\n")
-        for sample in family.samples
+        for sample in samples(metrics, "shai_interceptions")
         if sample.labels.get("pipeline") == pipeline
     }
+
+
+def samples(metrics: str, *families: str) -> list[Sample]:
+    """Return all samples of families from a Prometheus exposition. Others are not parsed, because that takes time."""
+    wanted = [line for name in families for line in _family(metrics.splitlines(), name)]
+    return [sample for family in text_string_to_metric_families("\n".join(wanted) + "\n") for sample in family.samples]
 
 
 def _family(lines: Iterable[str], prefix: str) -> list[str]:

@@ -7,11 +7,27 @@ import errno
 import random
 import socket
 
+_TRIED = 32
+_ANSWER_SECONDS = 5.0
 _BELOW_CLIENTS = range(15000, 30000)
 """Below the ports that the kernel gives to clients, so no connection takes one before its server listens.
 
 The kernel's own choice (port 0) is one of the clients' ports.
 """
+
+
+def next_closed(host: str, after: int) -> int:
+    """Return the next port of another machine's address that refuses connections; OSError if it is not reached.
+
+    Nothing reserves it. A firewall that drops connections makes this slow, and then fail.
+    """
+    for port in range(after + 1, after + _TRIED + 1):
+        try:
+            with socket.create_connection((host, port), timeout=_ANSWER_SECONDS):
+                pass
+        except ConnectionRefusedError:
+            return port
+    raise OSError(errno.EADDRINUSE, f"{host}: all ports from {after + 1} to {after + _TRIED} are taken")
 
 
 def free_port(host: str = "127.0.0.1") -> int:

@@ -125,11 +125,14 @@ def affinities(pids: Iterable[int]) -> dict[int, set[int]]:
     return found
 
 
-def split_cores() -> tuple[set[int], set[int]]:
-    """Return the cores of the system under test, and the load generator's core; equal on a machine with one core."""
+def split_cores(workers: int = 1) -> tuple[set[int], set[int]]:
+    """Return the cores of the system under test, and the load generator's; equal on a machine with one core.
+
+    The load generator has one for each of its processes, and at most half of them.
+    """
     available = sorted(os.sched_getaffinity(0))
-    load = {available[-1]}
-    return set(available[:-1]) or load, load
+    taken = max(1, min(workers, len(available) // 2))
+    return set(available[:-taken]) or set(available), set(available[-taken:])
 
 
 def _stat_fields(pid: int) -> list[str]:

@@ -26,6 +26,7 @@ from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
 from shai_operator.monitors.client import MonitorError
 from shai_operator.providers import directories
+from shai_operator.providers.linux import PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--probes", type=_address, default=("127.0.0.1", 8080), help="address of probes and metrics")
     run.add_argument("--webhooks", type=_address, default=("127.0.0.1", 9443), help="address of the admission server")
     run.add_argument("--webhook-host", default="127.0.0.1", help="by which the API server reaches it")
+    run.add_argument("--host-python", default=PYTHON, help="of hosts: the Python that has the package supervisor")
     run.add_argument("--workers", type=int, default=4, help="playbooks that run at the same time")
     run.add_argument("--compare-seconds", type=float, default=60.0, help="how often watches are compared with lists")
     run.add_argument("--lag-seconds", type=float, default=120.0, help="how long a watch may lag behind those")
@@ -98,6 +100,7 @@ def _run(options: argparse.Namespace) -> int:
             probes=options.probes,
             webhooks=options.webhooks,
             webhook_host=options.webhook_host,
+            host_python=options.host_python,
             workers=options.workers,
             compare_seconds=options.compare_seconds,
             lag_seconds=options.lag_seconds,

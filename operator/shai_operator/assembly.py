@@ -21,9 +21,10 @@ from shai_operator.control.jobs import Jobs
 from shai_operator.control.kinds import Kinds
 from shai_operator.control.leases import Leases
 from shai_operator.control.loop import Loop
-from shai_operator.control.measuring import LocalLoadGenerator
+from shai_operator.control.measuring import LoadGenerator, LocalLoadGenerator
 from shai_operator.control.pool_controller import PoolController
 from shai_operator.control.release_store import ReleaseStore
+from shai_operator.control.remote_measuring import RemoteLoadGenerator
 from shai_operator.control.run_controller import RunController
 from shai_operator.control.scrapes import Scrapes
 from shai_operator.control.scraping import Scraping
@@ -76,24 +77,32 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     verdicts = Verdicts(loop, validator, releases)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
-    pools = PoolController(
-        Services(
-            settings=settings,
-            loop=loop,
-            cluster=cluster,
-            executor=executor,
-            verdicts=verdicts,
-            kinds=Kinds(cluster),
-            releases=releases,
-            leases=Leases(cluster, settings.namespace, settings.identity),
-            jobs=jobs,
-            providers={"local": LocalProvider(playbooks, root), "linux": LinuxProvider(playbooks, root)},
-            tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
-        )
+    services = Services(
+        settings=settings,
+        loop=loop,
+        cluster=cluster,
+        executor=executor,
+        verdicts=verdicts,
+        kinds=Kinds(cluster),
+        releases=releases,
+        leases=Leases(cluster, settings.namespace, settings.identity),
+        jobs=jobs,
+        providers={
+            "local": LocalProvider(playbooks, root),
+            "linux": LinuxProvider(playbooks, root, python=settings.host_python),
+        },
+        tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
     )
+    pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
     scrapes = Scrapes(_snapshots(inventory, pools, scraping, await program.version(settings.shai)))
-    generators = {"local": LocalLoadGenerator(settings.runtime)}
+    near = LocalLoadGenerator(settings.runtime, scrape=settings.scrape)
+    generators: dict[str, LoadGenerator] = {
+        provider: RemoteLoadGenerator(near, services.providers[provider], services, root)
+        for provider in services.providers
+        if provider != "local"
+    }
+    generators["local"] = near
     loop.controllers = {
         NAMESPACE: verdicts,
         "JailPool": pools,

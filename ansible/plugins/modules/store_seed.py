@@ -1,12 +1,12 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ansible module: load a file of commands into a confined key-value store, once."""
+"""Ansible module: load a file of commands into a key-value store, once."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: store_seed
-short_description: Load commands into a confined key-value store, once
+short_description: Load commands into a key-value store, once
 description:
   - Sends a file of commands to a Redis whose configuration and secrets C(shai keyvalue configure) wrote.
   - Waits for a store that is still starting. An interrupted load starts again, so the commands
@@ -18,7 +18,7 @@ options:
     type: path
     required: true
   secrets:
-    description: File with the administrator's secrets.
+    description: File with the administrator's secrets; empty for an open store, which needs no login.
     type: path
     required: true
   source:
@@ -80,7 +80,9 @@ def wait_for(path, seconds):
 
 
 def login(path):
-    """Return the command that authenticates the connection as the administrator."""
+    """Return the command that authenticates the connection as the administrator; empty without secrets."""
+    if not path:
+        return b""
     with open(path, encoding="utf-8") as file:
         secrets = json.load(file)
     words = [secrets[name].encode() for name in ("AuthCommand", "Administrator", "Password")]

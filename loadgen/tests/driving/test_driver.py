@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from loadgen.driving.orders import Driver, DriverError, Order, Outcome
+from loadgen.driving.orders import Crew, Driver, DriverError, Order, Outcome
+from loadgen.phases import level
 from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from loadgen.tests.fake_syse import FakeSysE
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def driver(data: Path) -> Iterator[Driver]:
     command = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
-        Driver(process) as running,
+        Driver(process.stdin, process.stdout) as running,
     ):
         yield running
     assert process.returncode == 0
@@ -66,6 +71,40 @@ def test_unlimited_sessions_last_for_the_slice(driver: Driver, host: str) -> Non
     assert outcome.sessions == 4
 
 
+def test_several_processes_share_the_users_and_their_counts_add_up(data: Path, server: FakeSysE) -> None:
+    with contextlib.ExitStack() as stack:
+        drivers = []
+        for _ in range(3):
+            command = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
+            process = stack.enter_context(
+                subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            drivers.append(stack.enter_context(Driver(process.stdin, process.stdout)))
+        crew, to = Crew(drivers), server.front_end
+        order = Order(to.url, to.pipeline, to.service, session_length=4, seconds=0.5, users=5, seed=1)
+        outcome = crew.run(order)
+        assert outcome.failures == 0, outcome.errors
+        assert outcome.queries == len(server.searched) == 4 * outcome.sessions
+        assert outcome.sessions == len(server.logins) >= 5
+        assert outcome.counted.query_times.count == outcome.queries
+        again = crew.run(replace(order, users=2))
+    assert again.queries == len(server.searched) - outcome.queries, "each slice counts its own"
+    assert [share.users for share in order.shares(3)] == [2, 2, 1]
+    assert [share.users for share in replace(order, users=2).shares(3)] == [1, 1], "nobody is left for the third"
+
+
+def test_users_come_and_go_as_the_phases_say(driver: Driver, server: FakeSysE) -> None:
+    phases = (level("few", 0.5, 0.25), level("all", 0.5, 1.0))
+    to = server.front_end
+    order = Order(to.url, to.pipeline, to.service, session_length=0, seconds=2.0, users=8, seed=1, phases=phases)
+    outcome = driver.run(order)
+    assert (outcome.sessions, outcome.failures) == (8, 0), "two users at first, and six more in the second half"
+    assert outcome.queries == len(server.searched), "nothing is lost when users leave"
+    down = replace(order, phases=(level("all", 0.5, 1.0), level("few", 0.5, 0.25)))
+    outcome = driver.run(replace(down, seed=2))
+    assert (outcome.sessions, outcome.failures) == (8, 0)
+
+
 def test_a_dead_server_is_reported(driver: Driver) -> None:
     order = Order("http://127.0.0.1:9", "syse", "127.0.0.1:9", session_length=1, seconds=0.2, users=2, seed=1)
     outcome = outcome_of(driver, order, lambda found: bool(found.errors), failing=True)
@@ -82,14 +121,14 @@ def test_an_ended_process_is_an_error(data: Path) -> None:
         ) as process,
         pytest.raises(DriverError, match="expected 'ready'"),
     ):
-        Driver(process)
+        Driver(process.stdin, process.stdout)
 
 
 def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data), "--scrape", str(tmp_path)]
     service = host.removeprefix("http://")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        with Driver(process) as running:
+        with Driver(process.stdin, process.stdout) as running:
             sent: dict[str, tuple[int, int]] = {}
             for mode, length in (("shai", 1), ("baseline", 8), ("shai", 8)):
                 order = Order(host, "syse", service, session_length=length, seconds=0.3, users=3, seed=1, mode=mode)

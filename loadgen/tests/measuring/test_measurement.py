@@ -13,24 +13,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loadgen.driving.metrics import Series
 from loadgen.driving.orders import Order, Outcome
 from loadgen.driving.protocol import FrontEnd
+from loadgen.measuring.benchmark import scenario_of
 from loadgen.measuring.measurement import MeasurementError, Meter, Turn, schedule
-from loadgen.plan import BARE, PLANS
+from loadgen.plan import BARE, PLANS, PlanError
+from loadgen.scenarios.definitions import SCENARIOS
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 TURN = Turn(round=0, order=0, mode="shai", session_length=8, seed=3)
-OUTCOME = Outcome(
-    queries=80,
-    sessions=10,
-    failures=0,
-    seconds=1.0,
-    driver_cpu_seconds=0.1,
-    search_milliseconds={"p50": 1, "p90": 2, "p99": 3},
-)
+
+
+def outcome(queries: int = 80, sessions: int = 10, failures: int = 0, errors: tuple[str, ...] = ()) -> Outcome:
+    counted = Series(Counter(ok=queries, failed=failures), Counter(ok=sessions), 5 * queries, violations=3)
+    for number in range(queries):
+        counted.query_times.add(0.001 * (1 + number))
+    for _ in range(sessions):
+        counted.login_times.add(0.002)
+    return Outcome(1.0, 0.1, counted, list(errors))
+
+
+OUTCOME = outcome()
 
 
 def test_rounds_run_every_mode_at_every_length_once() -> None:
@@ -128,6 +135,40 @@ def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.P
     assert sample.interceptions == {"accept": 20}
     assert stack.modes == ["shai"]
     assert load.orders[-1].session_length == 8
+    assert (sample.queries, sample.sessions, sample.failures, sample.violations) == (80, 10, 0, 3)
+    assert sample.latency_p50_ms == pytest.approx(40, rel=0.023)
+    assert sample.login_p99_ms == pytest.approx(2, rel=0.023)
+    assert sum(sample.latency_counts.values()) == 80
+    assert sum(count for bound, count in sample.latency_counts.items() if float(bound) <= 20.0) in (19, 20)
+
+
+def test_a_slice_is_a_run_of_the_whole_scenario(zygote: subprocess.Popen[str]) -> None:
+    plan = scenario_of(replace(PLANS["quick"], scenario="spike", slice_seconds=60.0))
+    stack, load = FakeStack([zygote.pid]), FakeLoad(zygote, OUTCOME)
+    meter = Meter(load, dict.fromkeys(plan.series, stack), plan)
+    turns = [turn for turn in schedule(plan) if turn.round == 0]
+    assert sorted(turn.mode for turn in turns) == sorted(plan.series), "each mode once, at the scenario's length"
+    for turn in turns:
+        meter.measure(turn)
+    orders = [order for order in load.orders if order.session_length != BARE]
+    assert {(order.phases, order.seconds, order.scenario) for order in orders} == {
+        (SCENARIOS["spike"].phases, 60.0, "spike")
+    }
+    assert len({order.seed for order in orders}) == 1, "the same users and queries"
+    assert [order.mode for order in orders] == [turn.mode for turn in turns]
+
+
+def test_scenarios_say_what_users_do() -> None:
+    quick = PLANS["quick"]
+    assert scenario_of(quick) == quick
+    sessions = scenario_of(replace(quick, scenario="sessions_32"))
+    assert (sessions.session_lengths, sessions.phases) == ((32,), ())
+    assert scenario_of(replace(quick, scenario="mispredicted")).mispredicted == 0.5
+    for wrong in ("unfriending", "shop"):
+        with pytest.raises(
+            PlanError, match=f"'{wrong}' cannot be measured in several modes; expected one of search, s"
+        ):
+            scenario_of(replace(quick, scenario=wrong))
 
 
 def test_workers_for_another_mode_are_made_before_the_slice(zygote: subprocess.Popen[str]) -> None:
@@ -155,17 +196,17 @@ def test_a_slice_in_which_the_mode_was_switched_is_not_believed(zygote: subproce
 
 
 @pytest.mark.parametrize(
-    ("outcome", "message"),
+    ("found", "message"),
     [
-        (replace(OUTCOME, failures=1), "1 of 81 requests failed: no request"),
-        (replace(OUTCOME, queries=0, errors=["refused"]), "0 of 0 requests failed: refused"),
-        (replace(OUTCOME, sessions=0), "requests failed"),
+        (outcome(failures=1), "1 of 81 requests failed: no request"),
+        (outcome(queries=0, errors=("refused",)), "0 of 0 requests failed: refused"),
+        (outcome(sessions=0), "requests failed"),
     ],
 )
-def test_failed_slices_are_not_believed(zygote: subprocess.Popen[str], outcome: Outcome, message: str) -> None:
+def test_failed_slices_are_not_believed(zygote: subprocess.Popen[str], found: Outcome, message: str) -> None:
     stack = FakeStack([zygote.pid])
     stack.modes.append("shai")
-    meter = Meter(FakeLoad(zygote, outcome), {"shai": stack}, PLANS["quick"])
+    meter = Meter(FakeLoad(zygote, found), {"shai": stack}, PLANS["quick"])
     with pytest.raises(MeasurementError, match=message):
         meter.measure(TURN)
 

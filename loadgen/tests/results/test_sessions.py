@@ -51,7 +51,8 @@ def made(series: str, turn: Any) -> Sample:
         round=turn.round, order=turn.order, mode=series, session_length=turn.session_length, mispredicted=0.0,
         seed=turn.seed, queries=queries, sessions=people, failures=0, seconds=1.0, cpu_seconds=micros / 1e6,
         driver_cpu_seconds=0.97 if series == "baseline" else 0.5, latency_p50_ms=1.0, latency_p90_ms=1.0,
-        latency_p99_ms=1.0, interceptions={"accept": people, "open": asked},
+        latency_p99_ms=1.0, login_p50_ms=1.0, login_p90_ms=1.0, login_p99_ms=1.0,
+        interceptions={"accept": people, "open": asked},
         process_cpu_seconds={"worker": micros / 2e6, "monitor": micros / 2e6}, people=turn.people,
     )  # fmt: skip
 

@@ -101,8 +101,8 @@ class BenchmarkController:
         provider = str(spec(self._pool(target)).get("provider"))
         if provider not in self._generators:
             raise MeasuringError(
-                f"JailPool {target.pool} has provider {provider}, and only members of pools with provider "
-                f"{' or '.join(sorted(self._generators))} can be measured: the load generator runs on the member's host"
+                f"JailPool {target.pool} has provider {provider}, and this operator measures members of pools with "
+                f"provider {' or '.join(sorted(self._generators))} only"
             )
         return self._generators[provider]
 
@@ -119,7 +119,8 @@ class BenchmarkController:
         facts = bundles.facts([*inventory.all("FactSource", space), *inventory.all("Principal")])
         texts = [source["text"] for source in bundles.Bundle(stored, facts).sources()]
         pipeline = str(spec(benchmark)["pipeline"])
-        return Subject(description(self._pool(target), target.member, pipeline), texts)
+        pool = self._pool(target)
+        return Subject(description(pool, target.member, pipeline), texts, pool, _row(pool, target.member))
 
     def _pool(self, target: Target) -> Object:
         pool = self._loop.inventory.find("JailPool", "", target.pool)
@@ -155,11 +156,14 @@ def _key(benchmark: str) -> str:
     return f"benchmark/{benchmark}"
 
 
+def _row(pool: Object, member: str) -> Mapping[str, Any]:
+    """Return a member's entry in the status of its pool."""
+    return next((row for row in status(pool).get("members") or () if row["name"] == member), {})
+
+
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
     """Describe a member in the form that ``loadgen.stacks.member`` reads: the paths of its installation on the host."""
-    row: Mapping[str, Any] = next(
-        (candidate for candidate in status(pool).get("members") or () if candidate["name"] == member), {}
-    )
+    row = _row(pool, member)
     if not row.get("image") or not row.get("address"):
         raise MeasuringError(f"member {member} of JailPool {name(pool)} is not installed")
     place = PurePosixPath(poolspec.directory(pool)) / member

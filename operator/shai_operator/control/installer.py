@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from shai_operator.control import poolspec
 from shai_operator.control.member_observer import failure
+from shai_operator.control.remote_measuring import twins_of
 from shai_operator.providers import images
-from shai_operator.providers.interface import ConfigurationError, Host, Member, Outcome, Reason
+from shai_operator.providers.interface import ConfigurationError, Member, Outcome, Reason
 from shai_operator.providers.interface import Failure as ProviderFailure
-from shai_operator.providers.local import LOCAL_HOST, local_host
+from shai_operator.providers.local import LOCAL_HOST
 from shai_operator.reconcile import members
 from shai_operator.reconcile.objects import name, reference
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from shai_operator.control.jobs import Job
     from shai_operator.control.member_observer import MemberObserver
     from shai_operator.control.services import Services
-    from shai_operator.providers.interface import MemberConfiguration, Placement, Progress, Provider
+    from shai_operator.providers.interface import Host, MemberConfiguration, Placement, Progress, Provider
     from shai_operator.reconcile.members import Place, ProvisionMembers, RemoveMembers
     from shai_operator.reconcile.objects import Object
 
@@ -98,11 +99,13 @@ class Installer:
         """Start to remove members from one host."""
         provider = self._the_provider()
         wanted = [_member(pool, place) for place in action.members]
+        # A measurement that was cut off may have left its twins on another host.
+        twins = [] if action.host == LOCAL_HOST else [twin for member in wanted for twin in twins_of(member)]
 
         async def work(job: Job) -> None:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
                 directory = poolspec.directory(pool)
-                return await provider.remove(host, wanted, directory, progress=tell, cancel=job.cancel)
+                return await provider.remove(host, [*wanted, *twins], directory, progress=tell, cancel=job.cancel)
 
             outcomes = await self._on_host(pool, action.host, wanted, job, run)
             for member in wanted:
@@ -141,20 +144,12 @@ class Installer:
             self._services.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
 
         try:
-            target = await self._host(pool, host)
+            target = await poolspec.reached(pool, host, self._services.cluster)
             async with self._services.leases.hold(target.address):
                 return await run(target, tell)
         except ConfigurationError as error:
             problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))
             return {member.name: Outcome(problem) for member in wanted}
-
-    async def _host(self, pool: Object, host: str) -> Host:
-        if host == LOCAL_HOST:
-            return local_host()
-        listed = next((candidate for candidate in poolspec.pool(pool).hosts if candidate.name == host), None)
-        if listed is None:
-            raise ConfigurationError(f"host {host} is no longer in spec.hosts, but has members; list it again")
-        return await poolspec.login(pool, listed, self._services.cluster)
 
     def _the_provider(self) -> Provider:
         if self._provider is None:

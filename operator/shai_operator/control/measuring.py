@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Load generators, which measure members: their interface, and one for members on this machine."""
+"""Load generators, which measure members: their interface, and the one for members on this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from shai_operator.reconcile.objects import Object
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 90.0
@@ -35,6 +37,9 @@ class Subject:
 
     description: Mapping[str, Any]
     manifests: Sequence[str]
+    pool: Object = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
+    """The member in the pool's status."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,7 @@ class Results:
 
 
 class LoadGenerator(Protocol):
-    """Measures a member on the member's host.
-
-    The measurement reads CPU time from the kernel of the processes' host and pins the processes, so it has to run on
-    that host. A load generator for remote hosts would need: the image's programs and a Python with the package loadgen
-    on the host (a playbook could install both); the subject and the plan as files; ``python -m loadgen benchmark`` in a
-    session of its own (``systemd-run --unit``, so that it survives a lost connection and can be stopped by name); a
-    copy of progress.json from time to time; and, when it is cancelled, SIGTERM and enough time to restore the member's
-    mode.
-    """
+    """Measures members."""
 
     async def run(
         self,
@@ -81,9 +78,9 @@ class LoadGenerator(Protocol):
 class LocalLoadGenerator:
     """Measures members on this machine, with one process for each measurement."""
 
-    def __init__(self, directory: Path, command: Sequence[str] = _COMMAND) -> None:
+    def __init__(self, directory: Path, command: Sequence[str] = _COMMAND, *, scrape: Path | None = None) -> None:
         self._directory = directory
-        self._command = command
+        self._command = (*command, *(("--scrape", str(scrape)) if scrape else ()))
 
     async def run(
         self,

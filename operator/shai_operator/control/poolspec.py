@@ -16,6 +16,7 @@ from shai_operator.providers.interface import (
     MemberConfiguration,
     Pool,
 )
+from shai_operator.providers.local import LOCAL_HOST, local_host
 from shai_operator.reconcile import addresses
 from shai_operator.reconcile.objects import Reference, name, spec
 
@@ -69,6 +70,16 @@ def configuration(obj: Object, read: Image, installer: str) -> MemberConfigurati
         variables=tuple((variable["name"], variable.get("value") or "") for variable in wanted.get("variables") or ()),
         monitor_port=addresses.port(obj),
     )
+
+
+async def reached(obj: Object, host: str, cluster: Cluster) -> Host:
+    """Return a host of a pool with what is needed to reach it; ConfigurationError when it is no longer listed."""
+    if host == LOCAL_HOST:
+        return local_host()
+    listed = next((candidate for candidate in pool(obj).hosts if candidate.name == host), None)
+    if listed is None:
+        raise ConfigurationError(f"host {host} is no longer in spec.hosts, but has members; list it again")
+    return await login(obj, listed, cluster)
 
 
 async def login(obj: Object, host: Host, cluster: Cluster) -> Host:

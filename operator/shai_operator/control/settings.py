@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shai_operator.providers.linux import PYTHON
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,6 +32,8 @@ class Settings:
     """Address and port of the admission server."""
     webhook_host: str
     """The name or address at which the API server reaches the admission server."""
+    host_python: str = PYTHON
+    """On hosts of provider ``linux`` without systemd: the interpreter that has the package supervisor."""
     workers: int = 4
     """Playbooks that run at the same time."""
     compare_seconds: float = 60.0

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
 
 NAME = GROUP
-VALIDATED = ("policies", "tasks", "pipelines", "factsources")
+MANIFESTS = ("policies", "tasks", "pipelines", "factsources")
+"""The kinds that a monitor reads."""
+BENCHMARKS = "benchmarks"
+VALIDATED = (*MANIFESTS, BENCHMARKS)
 """The kinds that are checked before they are stored."""
 
 _LOGGER = logging.getLogger(__name__)

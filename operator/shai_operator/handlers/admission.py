@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Admission: the API server stores no text that the monitor could not use.
 
-The check uses the parser of the monitors. An object is checked alone: objects that it names may be applied later. When
-the parser does not answer, nothing is admitted; when the operator is down, the API server admits nothing either
-(failurePolicy Fail).
+The check uses the parser of the monitors, and for thresholds of Benchmarks the load generator's. An object is checked
+alone: objects that it names may be applied later. When the parser does not answer, nothing is admitted; when the
+operator is down, the API server admits nothing either (failurePolicy Fail).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from shai_operator.control.webhooks import VALIDATED, publish
+from loadgen import thresholds
+from shai_operator.control.webhooks import BENCHMARKS, MANIFESTS, publish
 from shai_operator.monitors.client import MonitorError
 from shai_operator.monitors.validator import messages
 from shai_operator.reconcile.objects import GROUP, VERSION
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from aiohttp import web
 
@@ -75,11 +76,21 @@ class Server:
 
 def register(registry: kopf.OperatorRegistry, validator: Validator) -> None:
     """Check objects of these kinds when they are created or changed."""
-    for plural in VALIDATED:
-        _register(registry, validator, plural)
+
+    async def parsed(body: dict[str, Any]) -> None:
+        try:
+            problems = (await validator.check([body], alone=True)).problems
+        except MonitorError as error:
+            raise kopf.AdmissionError(f"cannot check it now: {error}; try again", code=_UNAVAILABLE) from error
+        if problems:
+            raise kopf.AdmissionError(messages(problems, most=10), code=_REFUSED)
+
+    for plural in MANIFESTS:
+        _register(registry, plural, parsed)
+    _register(registry, BENCHMARKS, _check_thresholds)
 
 
-def _register(registry: kopf.OperatorRegistry, validator: Validator, plural: str) -> None:
+def _register(registry: kopf.OperatorRegistry, plural: str, check: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
     @kopf.on.validate(
         GROUP,
         VERSION,
@@ -88,17 +99,24 @@ def _register(registry: kopf.OperatorRegistry, validator: Validator, plural: str
         operations=["CREATE", "UPDATE"],
         registry=registry,
     )
-    async def check(body: kopf.Body, warnings: list[str], **_: Any) -> None:
+    async def admit(body: kopf.Body, warnings: list[str], **_: Any) -> None:
         if body["metadata"].get("deletionTimestamp"):
             return  # only finalizers can still change
         _check_size(dict(body))
-        try:
-            problems = (await validator.check([dict(body)], alone=True)).problems
-        except MonitorError as error:
-            raise kopf.AdmissionError(f"cannot check it now: {error}; try again", code=_UNAVAILABLE) from error
-        if problems:
-            raise kopf.AdmissionError(messages(problems, most=10), code=_REFUSED)
+        await check(dict(body))
         warnings.extend(_advice(dict(body)))
+
+
+async def _check_thresholds(body: dict[str, Any]) -> None:
+    """Raise AdmissionError if a threshold cannot be read; the text has the place in it."""
+    problems = []
+    for number, text in enumerate((body.get("spec") or {}).get("thresholds") or ()):
+        try:
+            thresholds.parse(text)
+        except thresholds.ThresholdError as error:
+            problems.append(f"spec.thresholds[{number}]: {error}")
+    if problems:
+        raise kopf.AdmissionError("; ".join(problems), code=_REFUSED)
 
 
 def _check_size(body: dict[str, Any]) -> None:

@@ -92,6 +92,29 @@ class PlaybookProvider(ABC):
         )
         return _outcomes(await self._playbooks.run(job, progress, cancel), members)
 
+    async def read(
+        self,
+        host: Host,
+        member: Member,
+        directory: str,
+        files: Sequence[str],
+        destination: Path,
+        *,
+        progress: Callable[[Progress], None],
+        cancel: asyncio.Event,
+    ) -> Outcome:
+        """Copy files of a member's data to a directory of this machine."""
+        connection = self.connection(host)
+        job = Job(
+            "read.yml",
+            host,
+            lambda run: inventory.for_reading(
+                connection, member, directory, files=files, destination=destination, directory=run
+            ),
+            connection.files,
+        )
+        return _outcomes(await self._playbooks.run(job, progress, cancel), [member])[member.name]
+
     async def close(self) -> None:
         """End all running playbooks, including those of other providers that share `Playbooks`."""
         await self._playbooks.close()

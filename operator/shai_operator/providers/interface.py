@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
 RESERVED_VARIABLES = frozenset({"IMAGE", "DATA", "MEMBER_ADDRESS", "REDIS_SOCKET"})
 """Variables in a member's manifests that the installation itself defines."""
@@ -133,6 +134,8 @@ class DataMode(StrEnum):
     COPY = "Copy"
     LINK = "Link"
     """Hard links: fast and without more disk space, for data that no task changes in place."""
+    SHARE = "Share"
+    """The source itself, which is the data of another member: for a twin of it."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +148,13 @@ class Data:
 
 @dataclass(frozen=True)
 class KeyValue:
-    """A private, confined Redis beside the monitor."""
+    """A private Redis beside the monitor."""
 
     seed: str = ""
     """File *on the host* with commands (RESP or inline) that are run once; empty: none."""
+    open: str = ""
+    """The name of an open store, which nobody can guess, for mode baseline, whose tasks connect themselves; empty: a
+    confined one. A name has letters and digits."""
 
 
 @dataclass(frozen=True)
@@ -277,6 +283,22 @@ class Provider(Protocol):
         """Stop the members and delete all their files on the host; members that do not exist count as removed.
 
         Refuses a directory that does not carry the member's mark.
+        """
+
+    async def read(
+        self,
+        host: Host,
+        member: Member,
+        directory: str,
+        files: Sequence[str],
+        destination: Path,
+        *,
+        progress: Callable[[Progress], None],
+        cancel: asyncio.Event,
+    ) -> Outcome:
+        """Copy files of a member's data, by their paths in it, to a directory of this machine.
+
+        Files that are missing, or links, are left out.
         """
 
     async def close(self) -> None:

@@ -66,13 +66,29 @@ def for_provision(
         "linux_member_port": configuration.monitor_port,
         "linux_member_data_source": data.source if data else "",
         "linux_member_data_link": data is not None and data.mode is DataMode.LINK,
+        "linux_member_data_share": data is not None and data.mode is DataMode.SHARE,
         "linux_member_key_value": key_value is not None,
+        "linux_member_key_value_open": key_value.open if key_value else "",
         "linux_member_key_value_seed": key_value.seed if key_value else "",
         "linux_member_variables": [{"name": name, "value": value} for name, value in configuration.variables],
         "linux_member_authority_certificate": str(directory / AUTHORITY_CERTIFICATE),
         "linux_member_authority_key": str(directory / AUTHORITY_KEY),
     }
     return _write(connection, members, configuration.directory, shared, directory)
+
+
+def for_reading(
+    connection: Connection,
+    member: Member,
+    pool_directory: str,
+    *,
+    files: Sequence[str],
+    destination: Path,
+    directory: Path,
+) -> str:
+    """Return the inventory that reads files of a member's data."""
+    wanted = {"linux_member_read_files": list(files), "linux_member_read_destination": str(destination)}
+    return _write(connection, [member], pool_directory, wanted, directory)
 
 
 def for_removal(connection: Connection, members: Sequence[Member], pool_directory: str, directory: Path) -> str:

@@ -351,7 +351,10 @@ async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -
         await world.ended(BENCHMARK_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
-        assert "has provider local, and only members of pools with provider remote" in world.succeeded(ref)[2]
+        assert (
+            "has provider local, and this operator measures members of pools with provider remote only"
+            in world.succeeded(ref)[2]
+        )
 
 
 async def test_a_member_is_described_as_its_installation_lays_it_out(tmp_path: Path) -> None:

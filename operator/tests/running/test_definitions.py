@@ -89,6 +89,17 @@ def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster,
     assert "nope" in done.stderr
 
 
+def test_a_threshold_that_cannot_be_read_is_refused_with_its_place(devcluster: Cluster, namespace: str) -> None:
+    good = resource("Benchmark", "cost", pipeline="p", thresholds=["overhead>5%"])
+    bad = resource("Benchmark", "cost", pipeline="p", thresholds=["overhead>5%", "p99>5%", 'p50 "><script>'])
+    done = devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(bad))
+    assert done.returncode != 0
+    assert "spec.thresholds[1]: 'p99>5%': at character 6: p99 is a time: expected 'us'" in done.stderr
+    assert "spec.thresholds[2]: " in done.stderr
+    apply_all(devcluster, namespace, good)
+    assert devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(bad)).returncode != 0
+
+
 def test_a_task_that_would_never_start_is_refused(
     devcluster: Cluster, namespace: str, pool: Callable[[str], str]
 ) -> None:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A small pool that serves Sys-E's front end with a light search engine: as much as a measurement needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadgen.datasets import crowd
+from loadgen.datasets.commands import SEED_COMMANDS
+from loadgen.datasets.corpus import find_java
+from loadgen.stacks import light, manifests
+from testing.cluster import ROOT
+from tests.running.objects import apply, await_condition, resource
+from tests.running.small_pools import PATIENCE_SECONDS, SmallPool
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+    from tests.running.small_pools import Site
+
+PIPELINE = "syse"
+_EXAMPLE = ROOT / "crds" / "examples" / "syse"
+_USERS = crowd.Crowd(users=20, hubs=2)
+
+
+class LightSysE:
+    """A pool with one member, on a host or on this machine."""
+
+    def __init__(self, cluster: Cluster, namespace: str, site: Site, name: str, **spec: Any) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        data = site.base / f"data-{name}"
+        crowd.make(data, _USERS)
+        (data / "keys.jsonl").chmod(0o600)
+        java, home = find_java()
+        variables = {
+            "JAVA": str(java),
+            "JAVA_HOME": str(home),
+            "SYSE": "$(IMAGE)/syse",
+            "KEYS": "$(DATA)/facts/population.jsonl",
+        }
+        self.pool = SmallPool(cluster, namespace, site, name)
+        self.pool.set(
+            replicas=1,
+            allowedModes=["shai", "dynamic", "baseline"],
+            data={"source": str(data), "mode": "Copy"},
+            keyValue={"mode": "Managed", "seed": str(data / SEED_COMMANDS)},
+            variables=[{"name": key, "value": value} for key, value in variables.items()],
+            **spec,
+        )
+        objects = light.derive(manifests.read(_EXAMPLE), PIPELINE)
+        for entry in objects:
+            if entry["kind"] == "Pipeline":
+                entry["spec"] |= {"pool": name, "rollout": {"steps": [{"members": 1, "pauseSeconds": 1}]}}
+        apply(cluster, namespace, *objects)
+
+    def await_analyzed(self) -> None:
+        """Wait until the pipeline serves and is analysed."""
+        for condition, reason in (("Ready", "Ready"), ("Analyzed", "Complete")):
+            expected = ("True", reason)
+            await_condition(
+                self.cluster, "Pipeline", self.namespace, PIPELINE, condition, expected, seconds=PATIENCE_SECONDS
+            )
+
+    def measure(self, name: str, **spec: Any) -> None:
+        """Apply a Benchmark: short, since nobody looks at its figures."""
+        usual = {"rounds": 1, "sliceSeconds": 1, "warmUpSeconds": 1, "sessionLengths": [1, 0], "concurrentUsers": 4}
+        modes = {"modes": ["baseline", "shai"], "pipeline": PIPELINE}
+        apply(self.cluster, self.namespace, resource("Benchmark", name, **{**usual, **modes, **spec}))
+
+    def await_measured(self, name: str, of: str, expected: tuple[str, str]) -> dict[str, Any]:
+        """Wait for a condition of a Benchmark; return the object."""
+        return await_condition(self.cluster, "Benchmark", self.namespace, name, of, expected, seconds=PATIENCE_SECONDS)
