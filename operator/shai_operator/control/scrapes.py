@@ -58,8 +58,7 @@ class Scrapes:
 
 
 async def _send(request: web.Request, text: bytes) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_LATEST})
-    response.content_length = len(text)
+    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_LATEST, "Content-Length": str(len(text))})
     try:
         async with asyncio.timeout(_WRITE_SECONDS):
             await response.prepare(request)
