@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,11 +12,14 @@ import yaml
 
 from shai_operator.__main__ import parser
 from shai_operator.control.webhooks import NAME, VALIDATED
+from shai_operator.metrics.targets import MONITOR_JOB
 from shai_operator.reconcile.objects import PLURALS
 from testing.cluster import ROOT
 from testing.waiting import until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from testing.cluster import Cluster
 
 Things = list[dict[str, Any]]
@@ -115,13 +119,69 @@ def test_probes_and_services_name_ports_that_there_are(rendered: Things) -> None
     assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == names
 
 
+def monitoring(path: str) -> dict[str, Any]:
+    """Read an object for the Prometheus operator."""
+    found = yaml.safe_load((DEPLOY / "monitoring" / path).read_text())
+    assert isinstance(found, dict)
+    return found
+
+
 def test_the_service_monitor_finds_the_service(rendered: Things) -> None:
-    monitor = yaml.safe_load((DEPLOY / "monitoring" / "servicemonitor.yaml").read_text())
-    service = find(rendered, "Service")
-    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= {
+    monitor, service = monitoring("services/servicemonitor.yaml")["spec"], find(rendered, "Service")
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["metadata"]["labels"][monitor["jobLabel"]] == "shai-operator"
+    assert {endpoint["port"] for endpoint in monitor["endpoints"]} <= {
         endpoint["name"] for endpoint in service["spec"]["ports"]
     }
+
+
+def test_the_pod_monitor_finds_the_pod(rendered: Things) -> None:
+    monitor = monitoring("pods/podmonitor.yaml")["spec"]
+    labels = find(rendered, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[monitor["jobLabel"]] == "shai-operator"
+    ports = {port["name"] for port in container(rendered)["ports"]}
+    assert {endpoint["port"] for endpoint in monitor["podMetricsEndpoints"]} <= ports
+
+
+def test_members_are_scraped_where_the_operator_says_and_with_its_secret(rendered: Things) -> None:
+    config = monitoring("members/scrapeconfig.yaml")["spec"]
+    service = find(rendered, "Service")
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    (port,) = [port["port"] for port in service["spec"]["ports"] if port["name"] == "metrics"]
+    assert [discovery["url"] for discovery in config["httpSDConfigs"]] == [
+        f"http://{host}:{port}/targets?job={config['jobName']}"
+    ]
+    assert config["jobName"] == MONITOR_JOB
+    tls = config["tlsConfig"]
+    used = [tls["ca"]["secret"], tls["cert"]["secret"], tls["keySecret"]]
+    secret = parser().parse_args(container(rendered)["args"]).scrape_secret
+    assert used == [{"name": secret, "key": key} for key in ("ca.crt", "tls.crt", "tls.key")]
+    allowed = [rule for rule in find(rendered, "Role")["rules"] if rule.get("resourceNames") == [secret]]
+    assert [rule["verbs"] for rule in allowed] == [["patch"]]
+
+
+def test_prometheus_takes_what_the_scrape_configuration_becomes(tmp_path: Path) -> None:
+    """As the Prometheus operator translates it: the Secret's keys become files."""
+    config = monitoring("members/scrapeconfig.yaml")["spec"]
+    tls = {name: tmp_path / key for name, key in (("ca_file", "ca"), ("cert_file", "cert"), ("key_file", "keySecret"))}
+    for file in tls.values():
+        file.touch()
+    job = {
+        "job_name": config["jobName"],
+        "scheme": config["scheme"].lower(),
+        "metrics_path": config["metricsPath"],
+        "scrape_interval": config["scrapeInterval"],
+        "http_sd_configs": [
+            {"url": one["url"], "refresh_interval": one["refreshInterval"]} for one in config["httpSDConfigs"]
+        ],
+        "tls_config": {name: str(file) for name, file in tls.items()},
+    }
+    file = tmp_path / "prometheus.yml"
+    file.write_text(yaml.safe_dump({"scrape_configs": [job]}))
+    command = ["promtool", "check", "config", "--syntax-only", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_webhooks_are_those_that_the_operator_answers(rendered: Things) -> None:

@@ -32,7 +32,9 @@ def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) 
         webhook["clientConfig"]["url"] = f"https://127.0.0.1:1{path}"
     deployed.kubectl("create", "-f", "-", stdin=yaml.safe_dump(webhooks))
     try:
-        with Operator(deployed, tmp_path / "log", kubeconfig=kubeconfig) as running:
+        with Operator(
+            deployed, tmp_path / "log", "--scrape-secret=shai-metrics-client", kubeconfig=kubeconfig
+        ) as running:
             yield running
     finally:
         deployed.remove_webhooks()
@@ -65,6 +67,7 @@ def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operato
     until(lambda: status("policy", "p", "-n", namespace).get("latestRevision") == 1, "the policy has a revision")
     until(lambda: bool(status("jailpool", namespace).get("conditions")), "the pool has a status")
     deployed.delete("jailpool", namespace)
+    deployed.kubectl("get", "secret", "shai-metrics-client", "-n", "shai-system")
     # Keys of hosts are in Secrets that users let it read; pools of other tests may name some.
     refused = [line for line in operator.log.read_text().lower().splitlines() if "forbidden" in line]
     assert [line for line in refused if "get secret" not in line] == []

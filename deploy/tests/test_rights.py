@@ -35,6 +35,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("create", "configmaps", OTHER),
     ("create", "secrets", OWN),
     ("get", "secrets/shai-authority", OWN),
+    ("patch", "secrets/shai-metrics-client", OWN),
     *((verb, "leases.coordination.k8s.io", OWN) for verb in ("get", "create", "update")),
     *((verb, "customresourcedefinitions.apiextensions.k8s.io", "") for verb in ("list", "watch")),
     *((verb, "validatingwebhookconfigurations.admissionregistration.k8s.io/shai.dev", "") for verb in ("get", "patch")),
@@ -54,6 +55,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("get", "secrets", OWN),
     ("get", "secrets/example-login", OWN),
     *((verb, "secrets/shai-authority", OWN) for verb in ("update", "patch", "delete")),
+    *((verb, "secrets/shai-metrics-client", OWN) for verb in ("get", "delete")),
     *((verb, "secrets", OWN) for verb in ("list", "watch", "delete")),
     *((verb, "secrets", OTHER) for verb in ("get", "list", "create")),
     # Other namespaces.

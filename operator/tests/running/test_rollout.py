@@ -131,11 +131,15 @@ def test_a_good_change_reaches_all_members_and_nobody_sees_half_of_it(world: Wor
     until(lambda: condition(world.policy("on-x"), "Ready") == ("True", "Stable"), "the policy is stable")
 
 
-def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
+def test_a_change_that_denies_too_much_is_rolled_back(world: World, operator: Operator) -> None:
+    def denials(track: str) -> float:
+        return operator.metric("shai_rollout_track_denial_ratio", pool=POOL, track=track)
+
     before, revision = world.stable(), world.policy("on-y")["status"]["stableRevision"]
     generation = world.policy("on-y")["metadata"]["generation"]
     with Visitors(world.principal, world.addresses()) as visitors:
         world.define(x=CLOSED, y=CLOSED)
+        until(lambda: denials("canary") > denials("stable") + 0.1, "the metrics say so first", seconds=60)
         world.rolled_out("False", "RolledBack")
         until(lambda: set(world.releases()) == {before}, "all members have the stable release again", seconds=60)
         counts = {address: seen[ONLY_Y] for address, seen in visitors.seen.items()}
@@ -151,6 +155,8 @@ def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
     assert found["metadata"]["generation"] == generation + 1, "a rollback does not touch the spec"
     text = message(read(world.cluster, "Pipeline", world.namespace, "probe"), "RolledOut")
     assert "denials" in text
+    assert operator.metric("shai_rollouts_total", pool=POOL, result="rolled_back") == 1
+    until(lambda: not operator.samples("shai_rollout_track_sessions"), "nothing is compared any more")
     until(
         lambda: [event for event in events(world.cluster, "default", POOL) if event["reason"] == "RolledBack"],
         "an event",
@@ -168,12 +174,16 @@ def test_the_rejected_change_is_not_tried_again_and_its_correction_is(world: Wor
     assert world.stable() == before
 
 
-def test_without_users_a_change_waits_for_somebody_to_judge_it_by(world: World) -> None:
+def test_without_users_a_change_waits_for_somebody_to_judge_it_by(world: World, operator: Operator) -> None:
     before = world.stable()
     world.define(x=OPEN, y=CLOSED)
     found = world.rolled_out("False", "Inconclusive")
     assert "sessions" in message(found, "RolledOut")
     assert sorted(world.releases()).count(before) == 2
+    until(
+        lambda: operator.metric("shai_rollout_info", pool=POOL, stable=before, reason="Inconclusive") == 1, "so it says"
+    )
+    assert operator.metric("shai_rollout_step", pool=POOL) == 1
     with Visitors(world.principal, world.addresses()):
         world.rolled_out("True", "Complete")
     assert world.stable() != before
