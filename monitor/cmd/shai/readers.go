@@ -73,6 +73,6 @@ func printReaders(w io.Writer, r api.Readers) {
 	fmt.Fprintln(w)
 	table(w, rows)
 	if more := r.Total - len(r.Readers); more > 0 {
-		fmt.Fprintf(w, "… and %s more\n", grouped(uint64(more))) //nolint:gosec // above 0
+		fmt.Fprintf(w, "… and %s more\n", grouped(uint64(more)))
 	}
 }
