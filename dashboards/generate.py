@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dashboards import colours, rules
+from dashboards import colours, provisioning, rules
 from dashboards.boards import ALL
 from dashboards.grafana.boards import document
 from dashboards.queries import overhead
@@ -60,6 +60,10 @@ def files() -> dict[Path, str]:
     """Return the content of every generated file."""
     made = {BOARDS / f"{board.uid}.json": _json(document(board)) for board in ALL}
     made[GENERATED / "queries.json"] = _json({"panels": [_panel(panel) for panel in overhead.PANELS]})
+    made[BOARDS / "kustomization.yaml"] = provisioning.kustomization(ALL)
+    made[BOARDS / ".lint"] = provisioning.exclusions()
+    made[GENERATED / "grafana-operator.yaml"] = provisioning.custom_resources(ALL)
+    made[GENERATED / "provider.yaml"] = provisioning.provider()
     made[ROOT / "monitor" / "internal" / "look" / "colours.json"] = _table(colours.as_json())
     made[ROOT / "deploy" / "monitoring" / "prometheusrule.yaml"] = rules.resource()
     return made
