@@ -24,7 +24,7 @@ import (
 type monitorFlags struct {
 	data, state, library, secrets string
 	supervisor                    string
-	listen, clientCA              string
+	listen, clientCA, page        string
 	define                        []string
 	cpus                          string
 	logFormat                     string
@@ -67,6 +67,9 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
 	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default: all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
+	f.StringVar(&flags.page, "page", "",
+		"address of the loopback network, such as 127.0.0.1:8650, at which a browser shows the page of shai explain; "+
+			"the link is in the file page-link of --state")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the certificate authority of clients")
 	f.StringVar(&flags.taskIDs, "task-ids", "",
 		"users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
@@ -117,6 +120,7 @@ func checkLimits(l pipeline.SessionLimits) error {
 func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
 	options = monitor.Options{
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
+		Page:    flags.page,
 		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, NoLearning: flags.noLearning,
 		Version: version(),
 	}

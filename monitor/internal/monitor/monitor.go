@@ -28,6 +28,7 @@ type Options struct {
 	Socket                     string            // unix socket of the HTTP API
 	Listen                     string            // address of the HTTP API over mutual TLS; empty: none
 	Certificate, Key, ClientCA string            // PEM files, needed with Listen
+	Page                       string            // address of the page on the loopback network; empty: none
 	Define                     map[string]string // values for $(NAME) in manifests
 	Library                    string            // directory that holds libshai.so
 	Supervisor                 string            // the program shai-supervisor

@@ -21,6 +21,7 @@ import (
 	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/monitor/page"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/sandbox"
 )
@@ -222,6 +223,7 @@ func (m *Monitor) serveAPI(ctx context.Context) error {
 	handler := api.Handler{
 		Service: m, Audit: m.audit,
 		Metrics: promhttp.HandlerFor(m.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		Page:    page.New(m.pageSource(), nil),
 	}
 	listeners, err := api.Endpoints{
 		Socket: m.options.Socket, Listen: m.options.Listen,
@@ -230,8 +232,12 @@ func (m *Monitor) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	endPage, err := m.servePage(ctx)
+	if err != nil {
+		return errors.Join(err, closeAll(listeners))
+	}
 	m.logger.Info("ready", "socket", m.options.Socket)
-	return api.Serve(ctx, listeners, handler.Mux())
+	return errors.Join(api.Serve(ctx, listeners, handler.Mux()), endPage())
 }
 
 // Close stops every task and releases all resources.

@@ -29,7 +29,7 @@ func storeAnalysis(path string, result *analysis.Result) error {
 }
 
 func replaceFile(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".analysis-")
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
 		return err
 	}

@@ -125,9 +125,9 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 // before the contexts of its requests do.
 type closing struct{}
 
-// untilClosing returns ctx, ended by the server's shutdown. It is for requests that would
+// UntilClosing returns ctx, ended by the server's shutdown. It is for requests that would
 // otherwise never end.
-func untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+func UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(ctx)
 	if shutdown, ok := ctx.Value(closing{}).(context.Context); ok {
 		context.AfterFunc(shutdown, cancel)

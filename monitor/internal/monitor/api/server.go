@@ -30,6 +30,7 @@ type Handler struct {
 	Service Service
 	Audit   AuditLog
 	Metrics http.Handler // the Prometheus exposition
+	Page    http.Handler // explains decisions in a browser, beneath /page/
 }
 
 // Limits on request bodies, in bytes and in time. Only manifests can be large.
@@ -48,6 +49,9 @@ func (h *Handler) Mux() http.Handler {
 	}
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
+	}
+	if h.Page != nil {
+		mux.Handle("GET /page/", http.StripPrefix("/page", h.Page))
 	}
 	// Another site must not be able to make requests through a browser that holds a
 	// client certificate.
@@ -226,7 +230,7 @@ func (h *Handler) task(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return NotFound("task "+name, "append :start, :stop or :wait to the task's name", "%q is not an action", verb)
 	}
-	ctx, cancel := untilClosing(r.Context())
+	ctx, cancel := UntilClosing(r.Context())
 	defer cancel()
 	status, err := action(ctx, r.PathValue("pipeline"), name)
 	return answer(w, status, err)

@@ -63,7 +63,7 @@ type progressLine struct {
 func streamed(w http.ResponseWriter, r *http.Request, title string,
 	run func(context.Context, func(Progress)) (any, error)) error {
 	lines := newStream(w)
-	ctx, cancel := untilClosing(r.Context())
+	ctx, cancel := UntilClosing(r.Context())
 	defer cancel()
 	last, err := run(ctx, func(p Progress) { _ = lines.send(progressLine{Progress: &p}) })
 	switch {
@@ -129,7 +129,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) error {
 		}
 		lines.begun = true
 	}
-	ctx, cancel := untilClosing(r.Context())
+	ctx, cancel := UntilClosing(r.Context())
 	defer cancel()
 	err = h.Audit.Query(ctx, query, func(record audit.Record) error {
 		return lines.send(auditLine{Record: &record})

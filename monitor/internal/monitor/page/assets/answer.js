@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the page shows of answers.
+
+import {at, make, shown} from "./shown.js";
+
+const byId = id => document.getElementById(id);
+
+// linkTo returns the address of a question on this page.
+export function linkTo(question) {
+  return "#" + new URLSearchParams(Object.entries(question).filter(([, value]) => value));
+}
+
+// showAnswer shows a decision and its derivation.
+export function showAnswer(answer) {
+  const {allowed, question} = answer;
+  const verdict = byId("verdict");
+  verdict.className = `verdict ${allowed ? "good" : "problem"}`;
+  verdict.replaceChildren(allowed ? "Allowed" : "Denied");
+  byId("sentence").replaceChildren(shown(answer.sentence, "span"));
+  byId("would").hidden = !answer.wouldDeny;
+  byId("would").replaceChildren(shown(answer.wouldDeny ?? "", "span"));
+  byId("remedy").hidden = !answer.remedy;
+  byId("command").replaceChildren(shown(answer.remedy ?? "", "span"));
+  byId("copy").value = answer.remedy ?? "";
+  byId("copy").textContent = "Copy";
+  byId("facts").replaceChildren(
+    ...fact("Asked", `${question.access} of `, shown(question.conduit, "code"), " by ", shown(answer.instance, "code")),
+    ...fact("Policy", shown(answer.policy || "none", "code")),
+    ...fact("Taint", shown(answer.taint, "code"), " (", shown(answer.taintOf), ")"),
+    ...(answer.conditions?.length
+      ? fact("As long as", ...answer.conditions.map(one => make("div", {}, shown(one, "code")))) : []));
+  const derivation = answer.derivation;
+  const steps = derivation.statement || derivation.because ? [derivation] : [];
+  byId("derivation").hidden = steps.length === 0;
+  byId("tree").replaceChildren(...steps.map(one => step(one, allowed)));
+  byId("expand").textContent = "Open all steps";
+  byId("answer").hidden = false;
+}
+
+function fact(name, ...content) {
+  return [make("dt", {}, name), make("dd", {}, ...content)];
+}
+
+// step returns one step of the derivation. Those that decide are open: what holds of an
+// access that is allowed, what fails of one that is denied.
+function step(derivation, allowed) {
+  const {holds, because = []} = derivation;
+  const line = [
+    make("span", {class: holds ? "mark holds" : "mark fails"}, holds ? "holds" : "fails"), " ",
+    shown(derivation.statement, "code"),
+  ];
+  if (derivation.source) line.push(" ", make("span", {class: "source"}, shown(derivation.source)));
+  if (because.length === 0) return make("li", {}, make("div", {class: "leaf"}, ...line));
+  const details = make("details", holds === allowed ? {open: ""} : {},
+    make("summary", {}, ...line), make("ul", {}, ...because.map(one => step(one, allowed))));
+  return make("li", {}, details);
+}
+
+// showReaders shows who else has access.
+export function showReaders(readers, question) {
+  const {total, current} = readers;
+  const verb = question.access === "write" ? "write" : "read";
+  byId("readers-title").replaceChildren(`Who else can ${verb} it`);
+  const rest = [" By the analysis of ", at(readers.analyzed),
+    current ? ", which reflects the facts of now." : ": facts or policies have changed since."];
+  const count = total === 0 ? "Nobody who is expected." : `${total.toLocaleString("en")} ${total === 1 ? "user" : "users"}.`;
+  byId("readers-hint").replaceChildren(count, ...rest);
+  byId("people").replaceChildren(...readers.readers.map(reader => person(reader, question)),
+    ...(total > readers.readers.length
+      ? [make("li", {class: "hint"}, `and ${(total - readers.readers.length).toLocaleString("en")} more`)] : []));
+  byId("readers").hidden = false;
+}
+
+function person(reader, question) {
+  const {task, principal = "", regions = []} = reader;
+  const asked = {...question, task: principal ? "" : task, principal, region: regions[0] ?? ""};
+  const name = make("a", {href: linkTo(asked)}, shown(principal || `task ${task}`));
+  const more = regions.length > 3 ? ` and ${regions.length - 3} more` : "";
+  return make("li", {}, name, " ", ...(regions.length
+    ? [make("span", {class: "hint"}, "from ", shown(regions.slice(0, 3).join(", ")), more)] : []));
+}
+
+// showDecisions shows audit records about a document.
+export function showDecisions(records) {
+  byId("decisions-hint").replaceChildren(records.length
+    ? "From the audit log; what the analysis has settled is not recorded." : "The audit log has none.");
+  byId("records").replaceChildren(...records.map(one => record(one)));
+  byId("decisions").hidden = false;
+}
+
+// record returns an audit record as an item of a list.
+export function record(one) {
+  const {principal = "", task = "", operation, conduit = "", allowed} = one;
+  const region = regionOf(one);
+  const why = conduit && (principal || task) ? [" ", make("a", {
+    href: linkTo({pipeline: one.pipeline, principal, region, conduit, task: principal ? "" : task, access: accessOf(one)}),
+    "aria-label": `Why ${principal || task}, ${conduit}`.slice(0, 200),
+  }, "Why?")] : [];
+  const times = 1 + (one.repeated ?? 0);
+  return make("li", {},
+    make("p", {class: "line"}, make("span", {class: allowed ? "mark holds" : "mark fails"}, allowed ? "allowed" : "denied"), " ",
+      at(one.time), " ", make("b", {}, shown(principal || task || "a task")), ` ${operation ?? ""} `,
+      shown(conduit, "code"), ...why),
+    make("p", {class: "hint"}, shown(one.reason ?? ""), times > 1 ? ` (${times.toLocaleString("en")} times)` : ""));
+}
+
+// accessOf returns what to ask about a record: its operation may be another one.
+function accessOf(one) {
+  return ["write", "append", "truncate", "create"].includes(one.operation) ? "write" : "read";
+}
+
+// regionOf returns the region of an instance such as worker(alice, de).
+function regionOf(one) {
+  const found = /^[^(]*\((.*), ([^,"]*)\)$/.exec(one.instance ?? "");
+  return found && found[1] === one.principal ? found[2] : "";
+}
