@@ -137,7 +137,7 @@ test: build dashboards/web/node_modules/.package-lock.json ## Run every test of 
 	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder'
 
 .PHONY: check
-check: setup ## Run formatters and linters of every language
+check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters and linters of every language
 	@scripts/suites.sh check \
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
 	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
@@ -162,18 +162,20 @@ check: setup ## Run formatters and linters of every language
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \
 	  dashboards '$(PYTHON) -m dashboards generate --check' \
+	  charts 'node dashboards/web/build.mjs --check' \
 	  metrics '$(PYTHON) -m dashboards.reference --check'
 
 $(UV):
 	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
 
 .PHONY: dashboards
-dashboards: setup ## Write the Grafana dashboards again, or import them (GRAFANA=http://..., token in GRAFANA_TOKEN)
+dashboards: setup dashboards/web/node_modules/.package-lock.json ## Write the Grafana dashboards again, or import them (GRAFANA=http://..., token in GRAFANA_TOKEN)
 ifdef GRAFANA
 	@$(PYTHON) -m dashboards import --grafana '$(GRAFANA)'
 else
 	@$(PYTHON) -m dashboards generate
 	@$(PYTHON) -m dashboards.reference
+	@node dashboards/web/build.mjs
 endif
 
 .PHONY: lock

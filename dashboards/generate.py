@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dashboards import colours, provisioning, rules
 from dashboards.boards import ALL
 from dashboards.grafana.boards import document
-from dashboards.queries import overhead
+from dashboards.queries import overhead, report
 
 if TYPE_CHECKING:
     from dashboards.model import Panel
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "dashboards" / "generated"
 BOARDS = GENERATED / "boards"
+PUBLISHED = ROOT / "dashboards" / "published"
+EMBEDDED = ROOT / "monitor" / "internal" / "report"
+"""A Go module cannot embed files of another folder, so `shai report` has copies."""
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
@@ -59,7 +62,13 @@ def _table(colours: dict[str, dict[str, dict[str, str]]]) -> str:
 def files() -> dict[Path, str]:
     """Return the content of every generated file."""
     made = {BOARDS / f"{board.uid}.json": _json(document(board)) for board in ALL}
-    made[GENERATED / "queries.json"] = _json({"panels": [_panel(panel) for panel in overhead.PANELS]})
+    made[EMBEDDED / "boards" / "queries.json"] = _json(
+        {
+            "panels": [_panel(panel) for panel in overhead.PANELS],
+            "beside": [_panel(panel) for panel in report.PANELS],
+        }
+    )
+    made |= {EMBEDDED / "published" / "data" / file.name: file.read_text() for file in PUBLISHED.glob("*.json")}
     made[BOARDS / "kustomization.yaml"] = provisioning.kustomization(ALL)
     made[BOARDS / ".lint"] = provisioning.exclusions()
     made[GENERATED / "grafana-operator.yaml"] = provisioning.custom_resources(ALL)

@@ -136,14 +136,19 @@ class Browser:
             for node in finding["nodes"]
         ] + [f"cut off: {text}" for text in self.script(_CUT_OFF)]
 
-    def picture(self) -> bytes:
-        """Return a picture (PNG) of the whole page, beyond the window's lower edge."""
+    def picture(self, height: int | None = None) -> bytes:
+        """Return a picture (PNG) of the whole page, beyond the window's lower edge, or of its uppermost part."""
         size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
         taken = self.driver.execute_cdp_cmd(
             "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
         )
         return base64.b64decode(taken["data"])
+
+    def printed(self) -> bytes:
+        """Return the page as it is printed on A4 (PDF)."""
+        made = self.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+        return base64.b64decode(made["data"])
 
     def expect(self, text: str) -> None:
         """Let lines with this text on the console pass: the test provokes them."""

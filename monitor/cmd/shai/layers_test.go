@@ -29,6 +29,9 @@ var layers = [][]string{
 	{"internal/monitor/page"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
+	{"internal/report"},
+	{"internal/report/boards", "internal/report/page", "internal/report/published", "internal/report/sources"},
+	{"internal/report/figure"},
 	{"internal/pipeline"},
 	{"internal/pipeline/pipelinetest"}, // for tests
 	{"internal/decision", "internal/meaning", "internal/metrics"},

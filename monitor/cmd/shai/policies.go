@@ -251,36 +251,3 @@ func (p *program) format(path string, write bool) error {
 	}
 	return replaceFile(path, formatted)
 }
-
-// replaceFile writes a new file and renames it over the old one, so that a full disk
-// cannot leave an incomplete file.
-func replaceFile(path string, content []byte) (err error) {
-	about, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(draft.Name())
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	_, err = draft.Write(content)
-	if err == nil {
-		err = draft.Chmod(about.Mode().Perm())
-	}
-	if err == nil {
-		err = draft.Sync()
-	}
-	if closing := draft.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(draft.Name(), path)
-	}
-	return err
-}

@@ -100,8 +100,8 @@ with "shai status", "shai explain" and "shai audit".`,
 		p.readersCommand(),
 		p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
-		p.statusCommand(), p.metricsCommand(), p.topCommand(), p.restoreCommand(), p.validateCommand(),
-		p.keyValueCommand(), p.versionCommand(),
+		p.reportCommand(), p.statusCommand(), p.metricsCommand(), p.topCommand(), p.restoreCommand(),
+		p.validateCommand(), p.keyValueCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Draws the report's charts from their tables. Without this program the tables are all open.
+import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
+import { AriaComponent, GridComponent, LegendComponent, TooltipComponent } from "echarts/components";
+import { init, use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+
+import { draw } from "./options.js";
+import { read } from "./read.js";
+
+use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
+
+const root = document.documentElement;
+let printing = false;
+
+function show(figure) {
+  const place = figure.querySelector(".chart"), table = figure.querySelector("table");
+  if (!place || !table) return;
+  const about = JSON.parse(figure.dataset.chart);
+  const data = read(table);
+  place.hidden = false;
+  place.style.height = `${about.kind === "stack" ? 110 + 44 * data.names.length : 320}px`;
+  const chart = init(place, null, { renderer: "svg" });
+  const size = () => {
+    if (place.clientWidth === 0 || printing) return;
+    chart.resize();
+    chart.setOption(draw[about.kind]({ ...about, width: place.clientWidth }, data));
+    // On paper a picture that is wider than its place shrinks as a whole.
+    const svg = place.querySelector("svg");
+    svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+  };
+  size();
+  new ResizeObserver(() => requestAnimationFrame(size)).observe(place);
+}
+
+/** Which of light and dark the page is in: the reader's choice, or the browser's. */
+function scheme() {
+  return root.dataset.scheme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+function switches() {
+  const button = document.getElementById("scheme");
+  const say = () => button.setAttribute("aria-pressed", String(scheme() === "dark"));
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.scheme = scheme() === "dark" ? "light" : "dark";
+    say();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", say);
+  say();
+}
+
+/** On paper all tables are open; afterwards they are as before. */
+function prints() {
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    printing = true;
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    printing = false;
+    for (const details of closed) details.open = false;
+  });
+}
+
+for (const details of document.querySelectorAll("details[data-folds]")) details.open = false;
+for (const figure of document.querySelectorAll("[data-chart]")) show(figure);
+switches();
+prints();

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// What ECharts is told to draw. Colours are variables of the stylesheet, so that charts follow the page's scheme and the
+// print by themselves.
+
+const PALETTE = ["parts-monitor", "modes-dynamic", "parts-worker", "parts-supervisor", "results-refused", "parts-search",
+  "modes-forked", "modes-audit", "parts-task", "modes-control"];
+const SHAPES = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect", "emptyTriangle", "emptyDiamond"];
+const INK = "var(--ink)", SOFT = "var(--soft)", LINE = "var(--line)", CARD = "var(--card)";
+const FONT = { fontFamily: "system-ui, 'DejaVu Sans', sans-serif", fontSize: 12, color: SOFT };
+
+function colourOf(column, at) {
+  return `var(--${column.colour || PALETTE[at % PALETTE.length]})`;
+}
+
+function unitOf(axis) {
+  return axis.unit ? `${axis.label}, ${axis.unit}` : axis.label;
+}
+
+function axis(kind, about, more = {}) {
+  return {
+    type: kind, name: unitOf(about), nameLocation: "middle", nameTextStyle: FONT, nameGap: 30,
+    axisLabel: { ...FONT, hideOverlap: true }, axisLine: { show: true, lineStyle: { color: SOFT } }, axisTick: { show: false },
+    splitLine: { show: kind !== "category", lineStyle: { color: LINE } }, ...more,
+  };
+}
+
+/** The axis on the left: its name stands above it, from left to right. */
+function upright(about, more = {}) {
+  return axis(about.log ? "log" : "value", about, { nameLocation: "end", nameGap: 12, nameTextStyle: { ...FONT, align: "left" }, ...more });
+}
+
+/** Long names are cut in the chart; the table has them in full. */
+function short(text, most) {
+  const characters = [...text];
+  return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
+}
+
+const NAME_LENGTH = 24;
+
+function frame(figure, data, x, y, legend = true) {
+  return {
+    animation: false,
+    textStyle: FONT,
+    aria: { enabled: false },
+    grid: { left: 8, right: 18, top: legend ? 62 : 34, bottom: 30, containLabel: true },
+    legend: {
+      show: legend, type: "plain", top: 0, left: 0, itemWidth: 18, itemHeight: 10, textStyle: { ...FONT, color: INK },
+      inactiveColor: LINE, selectedMode: false, data: data.columns.map((column) => column.title), formatter: (name) => short(name, 32),
+    },
+    tooltip: {
+      renderMode: "richText", trigger: "axis", axisPointer: { type: "line", lineStyle: { color: SOFT } }, confine: true,
+      backgroundColor: CARD, borderColor: SOFT, textStyle: { ...FONT, color: INK },
+      formatter: (points) => tip(figure, data, points),
+    },
+    xAxis: x,
+    yAxis: y,
+  };
+}
+
+/** The text of a tooltip: the row's name, and the cells as the table has them. */
+function tip(figure, data, points) {
+  const at = points[0]?.dataIndex;
+  if (at === undefined) return "";
+  const lines = data.columns.map((column) => `${short(column.title, 40)}: ${column.cells[at].text}`);
+  const name = figure.kind === "time" ? data.names[at].replace("T", " ").replace("Z", "") : data.names[at];
+  return [`${short(name, 60)}`, ...lines].join("\n");
+}
+
+/** A whisker for each interval, in the middle of its bar, or at its point. */
+function whiskers(column, at, bars) {
+  const data = column.cells.flatMap((cell, row) => (cell.low === null ? [] : [[row, cell.low, cell.high]]));
+  return {
+    type: "custom", name: column.title, silent: true, tooltip: { show: false }, z: 5, data,
+    encode: { x: 0, y: [1, 2] },
+    renderItem(parameters, api) {
+      const layout = bars ? api.barLayout({ barGap: "12%", barCategoryGap: "28%", count: bars })[at] : { offsetCenter: 0 };
+      const place = (value) => {
+        const point = api.coord([api.value(0), value]);
+        return [point[0] + layout.offsetCenter, point[1]];
+      };
+      const low = place(api.value(1)), high = place(api.value(2)), style = { stroke: INK, lineWidth: 1.2 };
+      const line = (a, b) => ({ type: "line", shape: { x1: a[0], y1: a[1], x2: b[0], y2: b[1] }, style });
+      return {
+        type: "group",
+        children: [line(low, high), line([low[0] - 3, low[1]], [low[0] + 3, low[1]]), line([high[0] - 3, high[1]], [high[0] + 3, high[1]])],
+      };
+    },
+  };
+}
+
+/** A bar; one of a single column may have a colour of its own. */
+function coloured(cell, colour) {
+  return colour ? { value: cell.value, itemStyle: { color: `var(--${colour})` } } : cell.value;
+}
+
+const CHARACTER = 7, BESIDE = 90;
+
+/** How far names are turned: not at all if they fit beside each other. */
+function turn(figure, data) {
+  const longest = Math.max(...data.names.map((name) => Math.min(name.length, NAME_LENGTH)));
+  return data.names.length * (longest + 1) * CHARACTER > figure.width - BESIDE ? 30 : 0;
+}
+
+function bars(figure, data) {
+  const category = axis("category", figure.x, {
+    data: data.names, nameGap: turn(figure, data) ? 56 : 30,
+    axisLabel: { ...FONT, interval: 0, hideOverlap: data.names.length > 16, rotate: turn(figure, data), formatter: (name) => short(name, NAME_LENGTH) },
+  });
+  return {
+    ...frame(figure, data, category, upright(figure.y), data.columns.length > 1),
+    series: data.columns.flatMap((column, at) => [
+      {
+        type: "bar", name: column.title, barGap: "12%", barCategoryGap: "28%", data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
+        itemStyle: column.reference
+          ? { color: CARD, borderColor: colourOf(column, at), borderWidth: 1.5, borderType: "dashed" }
+          : { color: colourOf(column, at) },
+        emphasis: { disabled: true },
+      },
+      whiskers(column, at, data.columns.length),
+    ]),
+  };
+}
+
+/** Lying bars: the rows' names are long. */
+function stack(figure, data) {
+  const category = axis("category", figure.x, { name: "", inverse: true, data: data.names, axisLabel: { ...FONT, interval: 0, formatter: (name) => short(name, NAME_LENGTH) } });
+  return {
+    ...frame(figure, data, axis("value", figure.y), category),
+    series: data.columns.map((column, at) => ({
+      type: "bar", stack: "all", name: column.title, barMaxWidth: 34, data: column.cells.map((cell) => cell.value),
+      itemStyle: { color: colourOf(column, at), borderColor: CARD, borderWidth: 1 }, emphasis: { disabled: true },
+    })),
+  };
+}
+
+function line(column, at, more) {
+  return {
+    type: "line", name: column.title, symbol: SHAPES[at % SHAPES.length], symbolSize: 7, color: colourOf(column, at),
+    lineStyle: { width: 2, color: colourOf(column, at), type: column.reference ? "dashed" : "solid" },
+    itemStyle: { color: colourOf(column, at) }, emphasis: { disabled: true }, connectNulls: true, ...more,
+  };
+}
+
+function curves(figure, data) {
+  return {
+    ...frame(figure, data, axis("category", figure.x, { data: data.names }), upright(figure.y)),
+    series: data.columns.flatMap((column, at) => [
+      line(column, at, { data: column.cells.map((cell) => cell.value) }),
+      whiskers(column, at, 0),
+    ]),
+  };
+}
+
+function steps(figure, data) {
+  const x = data.names.map((name) => Number(name.replaceAll("\u202f", "")));
+  return {
+    ...frame(figure, data, axis("log", figure.x, { min: "dataMin", max: "dataMax", axisLabel: { ...FONT, hideOverlap: true, formatter: (value) => String(Number(value.toPrecision(2))) } }),
+      upright(figure.y, { min: 0, max: 100 })),
+    series: data.columns.map((column, at) =>
+      line(column, at, { showSymbol: false, data: column.cells.map((cell, row) => [x[row], cell.value]) })),
+  };
+}
+
+function points(figure, data) {
+  const [x, y] = data.columns;
+  const options = frame(figure, data, axis(figure.x.log ? "log" : "value", figure.x), upright(figure.y), false);
+  options.tooltip.trigger = "item";
+  options.tooltip.formatter = (point) => tip(figure, data, [point]);
+  return {
+    ...options,
+    series: [{
+      type: "scatter", name: y.title, symbolSize: 11, data: x.cells.map((cell, row) => [cell.value, y.cells[row].value]),
+      itemStyle: { color: colourOf(y, 0) }, emphasis: { disabled: true },
+      label: { show: data.names.length <= 12, position: "top", ...FONT, formatter: (point) => short(data.names[point.dataIndex], NAME_LENGTH) },
+      labelLayout: { hideOverlap: true },
+    }],
+  };
+}
+
+function time(figure, data) {
+  return {
+    ...frame(figure, data, axis("time", { label: "" }, { axisLabel: { ...FONT, hideOverlap: true } }), upright(figure.y), true),
+    useUTC: true,
+    series: data.columns.map((column, at) =>
+      line(column, at, {
+        showSymbol: false, connectNulls: false, data: column.cells.map((cell, row) => [data.names[row], cell.value]),
+        ...(figure.stacked ? { stack: "all", areaStyle: { color: colourOf(column, at), opacity: 0.35 } } : {}),
+      })),
+  };
+}
+
+export const draw = { bars, stack, curves, steps, points, time };

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package page
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"shai.dev/monitor/internal/report/figure"
+)
+
+// hostile are names that users can choose.
+var hostile = []string{
+	`</script><script>document.title="stolen"</script>`, `"><img src=x onerror=document.title="stolen">`,
+	"' onmouseover='document.title=1", "{{.Title}}", "javascript:document.title=1", "line\nbreak\r\n\ttab",
+	"\u202egnp.exe", "\u2066isolated", "👩‍👩‍👧", "\x00\xff\xfe", "]]>", "<!--", "--><b>", `\u003c/script\u003e`, "&lt;b&gt;", "`${1}`",
+	strings.Repeat("n", 64<<10),
+}
+
+// table is a report with one figure of each kind, whose every text is a name.
+func report(name string) figure.Report {
+	r := figure.Report{Title: name, Subtitle: name, Version: name, Made: time.Unix(0, 0),
+		Highlights: []figure.Highlight{{Value: name, Label: name, Remark: name}},
+		Absent:     []figure.Absent{{What: name, Remedy: name}},
+		Downloads:  []figure.Download{{Name: name, Title: name, Type: "text/csv", Content: []byte(name)}},
+	}
+	section := figure.Section{ID: "s", Title: name, Text: name}
+	for _, kind := range []figure.Kind{
+		"", figure.Bars, figure.Stack, figure.Curves, figure.Steps, figure.Points, figure.Time,
+	} {
+		f := figure.Figure{ID: "f-" + string(kind), Title: name, Caption: name, Kind: kind, Notes: []string{name},
+			X: figure.Axis{Label: name, Unit: name}, Y: figure.Axis{Label: name, Unit: name},
+			Columns: []figure.Column{{Title: name}, {Title: name + "2", Colour: "modes-" + name},
+				{Title: "t", Text: true}},
+		}
+		for i := range 3 {
+			f.Rows = append(f.Rows, figure.Row{Name: name, Cells: []figure.Cell{
+				figure.Number(float64(i)), figure.Number(float64(i * i)), figure.Words(name)}})
+		}
+		section.Figures = append(section.Figures, f)
+	}
+	section.Figures[0].Graph = &figure.Graph{Nodes: []figure.Node{{Name: name, Kind: name, Remark: name},
+		{Name: name, Kind: "task", Column: 1}}, Edges: []figure.Edge{{From: 0, To: 1}, {From: 1, To: 0}}}
+	r.Sections = []figure.Section{section}
+	return r
+}
+
+// elements counts the elements and attributes of a page, and collects its texts.
+func elements(t *testing.T, page []byte) (counts map[string]int, texts string) {
+	t.Helper()
+	counts = map[string]int{}
+	root, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for node := range root.Descendants() {
+		switch node.Type {
+		case html.ElementNode:
+			counts[node.Data]++
+			for _, attribute := range node.Attr {
+				counts["@"+attribute.Key]++
+			}
+		case html.TextNode:
+			all.WriteString(node.Data)
+		}
+	}
+	return counts, all.String()
+}
+
+// A name of any characters is a text: it makes no element and no attribute.
+func TestHostileNames(t *testing.T) {
+	page, err := Render(report("plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := elements(t, page)
+	for _, name := range hostile {
+		page, err := Render(report(name))
+		if err != nil {
+			t.Fatalf("%.40q: %v", name, err)
+		}
+		found, texts := elements(t, page)
+		if fmt.Sprint(found) != fmt.Sprint(want) {
+			t.Errorf("%.40q: elements and attributes\n%v, want\n%v", name, found, want)
+		}
+		if !strings.Contains(texts, visible(name)) {
+			t.Errorf("%.40q is not shown", name)
+		}
+		if strings.ContainsAny(texts, "\x00\u202e\u2066") {
+			t.Errorf("%.40q: characters without a shape are in the page", name)
+		}
+	}
+}
+
+// The policy allows the page's own program and stylesheet, by their hashes, and nothing else.
+func TestPolicy(t *testing.T) {
+	page, err := Render(report("plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, inline := "", map[string]string{}
+	for node := range root.Descendants() {
+		if node.Data == "script" || node.Data == "style" {
+			inline[node.Data] = node.FirstChild.Data
+		}
+		for _, attribute := range node.Attr {
+			if node.Data == "meta" && attribute.Key == "content" && strings.Contains(attribute.Val, "default-src") {
+				policy = attribute.Val
+			}
+			if attribute.Key == "style" || strings.HasPrefix(attribute.Key, "on") {
+				t.Errorf("<%s %s=…> is inline, and the policy forbids it", node.Data, attribute.Key)
+			}
+			if strings.HasPrefix(attribute.Val, "http") {
+				t.Errorf("<%s %s=%q> needs the network", node.Data, attribute.Key, attribute.Val)
+			}
+		}
+	}
+	want := "default-src 'none'; script-src " + hash(inline["script"]) + "; style-src " + hash(inline["style"]) +
+		"; img-src data:; base-uri 'none'; form-action 'none'"
+	if policy != want {
+		t.Errorf("policy %s, want %s", policy, want)
+	}
+}
+
+// The page stays within its size: raw data are compressed, then left out; too many
+// figures are an error.
+func TestSize(t *testing.T) {
+	r := report("plain")
+	source := rand.NewChaCha8([32]byte{1})
+	random := make([]byte, Largest)
+	_, _ = source.Read(random)
+	for _, test := range []struct {
+		name     string
+		content  []byte
+		has, not string
+	}{
+		{"small", []byte("raw"), `download="plain"`, ".gz"},
+		{"repetitive", bytes.Repeat([]byte("a,b,c\n"), Largest/6), `download="plain.gz"`, "would make this file too large"},
+		{"random", random, "would make this file too large", "download="},
+	} {
+		r.Downloads[0].Content = test.content
+		page, err := Render(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := string(page[:bytes.Index(page, []byte("<script>"))])
+		if len(page) > Largest || !strings.Contains(body, test.has) || strings.Contains(body, test.not) {
+			t.Errorf("%s: %d bytes; has %q: %t; has %q: %t", test.name, len(page), test.has, strings.Contains(body, test.has),
+				test.not, strings.Contains(body, test.not))
+		}
+	}
+	for range 100 {
+		r.Sections = append(r.Sections, report(strings.Repeat("n", 1000)).Sections...)
+	}
+	if page, err := Render(r); err == nil {
+		t.Errorf("%d bytes, and no error", len(page))
+	}
+}
+
+// A download is the file that was given.
+func TestDownload(t *testing.T) {
+	r := report("plain")
+	r.Downloads[0].Content = []byte("a,\"b\"\n👩\n")
+	page, err := Render(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, found := "data:text/csv;base64,"+base64.StdEncoding.EncodeToString(r.Downloads[0].Content), false
+	for node := range root.Descendants() {
+		for _, attribute := range node.Attr {
+			found = found || node.Data == "a" && attribute.Key == "href" && attribute.Val == want
+		}
+	}
+	if !found {
+		t.Errorf("no link to %s", want)
+	}
+}
+
+// What has no shape is shown, and what is too long is cut.
+func TestVisible(t *testing.T) {
+	for name, want := range map[string]string{
+		"bob": "bob", "line\nbreak": `line\nbreak`, "\u202egnp": `\u202egnp`, "\xff": `\xff`, "👩‍👧": "👩‍👧",
+		"1\u202f000":                   "1\u202f000",
+		strings.Repeat("é", longest):   strings.Repeat("é", longest),
+		strings.Repeat("é", longest+1): strings.Repeat("é", longest) + "…",
+	} {
+		if found := visible(name); found != want {
+			t.Errorf("%q is shown as %q, want %q", name, found, want)
+		}
+	}
+}

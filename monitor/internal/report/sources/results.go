@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sources
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// format is the version of results.json.
+const format = 3
+
+func (a *All) addResults(name string, text []byte) error {
+	results := Results{Name: name, Text: text}
+	if err := json.Unmarshal(text, &results); err != nil {
+		return fmt.Errorf("results.json: %w", err)
+	}
+	if results.Format != format {
+		return fmt.Errorf("results.json of format %d, expected %d: measure again, or use the shai that it was made with",
+			results.Format, format)
+	}
+	if len(results.Throughput) == 0 {
+		return fmt.Errorf("results.json has no session length; the measurement was not finished: measure again")
+	}
+	for _, latency := range results.Latency {
+		if len(latency.Counts) != len(latency.Bounds)+1 || !slices.IsSorted(latency.Bounds) {
+			return fmt.Errorf("results.json: latency of mode %q: expected ascending bounds, and a count more than bounds",
+				latency.Mode)
+		}
+	}
+	a.Results = append(a.Results, results)
+	return nil
+}
+
+// UnmarshalJSON reads an entry: the session length beside the modes.
+func (t *Throughput) UnmarshalJSON(text []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	t.Modes = map[string]Mode{}
+	for name, value := range fields {
+		if name == "sessionLength" {
+			if err := json.Unmarshal(value, &t.SessionLength); err != nil {
+				return fmt.Errorf("sessionLength: %w", err)
+			}
+			continue
+		}
+		var mode Mode
+		if err := json.Unmarshal(value, &mode); err != nil {
+			return fmt.Errorf("mode %q: %w", name, err)
+		}
+		t.Modes[name] = mode
+	}
+	return nil
+}
+
+// order is the usual order of what is compared; others follow by name.
+var order = []string{"baseline", "dynamic", "dynamic-lazy", "shai", "audit", "process", "forked", "control"}
+
+// InOrder returns the names of modes as tables show them.
+func InOrder[V any](modes map[string]V) []string {
+	var names []string
+	for _, name := range order {
+		if _, given := modes[name]; given {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(modes)) {
+		if !slices.Contains(order, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

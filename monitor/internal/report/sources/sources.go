@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package sources reads what a report is made of: results and samples of measurements,
+// objects as kubectl prints them, audit records. Each text is known by its content.
+package sources
+
+import (
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// All is everything that was given.
+type All struct {
+	Results      []Results
+	Sessions     []Sessions
+	Samples      []Samples
+	Verification *Verification
+	Analyses     []AnalysisRun
+	Pipelines    []Pipeline
+	Tasks        []Task
+	Denials      []audit.Record
+	Recorded     bool // audit records were given, if only allowed ones or none
+}
+
+// Results are the results of a benchmark, as loadgen writes them.
+type Results struct {
+	Name            string                  `json:"-"` // of the Benchmark, or the file
+	Format          int                     `json:"format"`
+	Size            Size                    `json:"size"`
+	Seed            int64                   `json:"seed"`
+	Machine         Machine                 `json:"machine"`
+	Throughput      []Throughput            `json:"throughput"`
+	AddedPerSession map[string]Estimate     `json:"addedPerSession"`
+	Interceptions   map[string]Interception `json:"interceptions"`
+	Latency         []Latency               `json:"latency"`
+	Text            []byte                  `json:"-"` // as it was given
+}
+
+// Size says how much was measured.
+type Size struct {
+	Name            string   `json:"name"`
+	Documents       int64    `json:"documents"`
+	Users           int64    `json:"users"`
+	Rounds          int      `json:"rounds"`
+	SliceSeconds    float64  `json:"slice_seconds"`
+	ConcurrentUsers int      `json:"concurrent_users"`
+	Modes           []string `json:"modes"`
+	Seed            int64    `json:"seed"`
+}
+
+// Machine describes where it was measured.
+type Machine struct {
+	System          string `json:"system"`
+	Processor       string `json:"processor"`
+	Cores           int    `json:"cores"`
+	MemoryMegabytes int64  `json:"memoryMegabytes"`
+}
+
+// Estimate is a figure with its interval of 95 % confidence, which a single round has not.
+type Estimate struct {
+	Value      float64  `json:"estimate"`
+	Low        *float64 `json:"low"`
+	High       *float64 `json:"high"`
+	BelowNoise bool     `json:"belowNoise"`
+	Imprecise  bool     `json:"imprecise"`
+}
+
+// Throughput has the figures of all modes at one session length.
+type Throughput struct {
+	SessionLength int
+	Modes         map[string]Mode
+}
+
+// Mode has the figures of a mode. Those that compare it are nil for mode baseline.
+type Mode struct {
+	Queries               int64               `json:"queries"`
+	Sessions              int64               `json:"sessions"`
+	QueriesPerSecond      Estimate            `json:"queriesPerSecond"`
+	CPUMicrosPerQuery     Estimate            `json:"cpuMicrosPerQuery"`
+	CPUMicrosPerSession   Estimate            `json:"cpuMicrosPerSession"`
+	LatencyMilliseconds   map[string]Estimate `json:"latencyMilliseconds"` // by "p50", "p99"
+	DriverShare           float64             `json:"driverShare"`
+	Overhead              *Estimate           `json:"overhead"`
+	CPUOverhead           *Estimate           `json:"cpuOverhead"`
+	AddedCPUMicrosPerItem *Estimate           `json:"addedCpuMicrosPerQuery"`
+}
+
+// Interception counts what the monitor, or the supervisor in its place, was asked.
+type Interception struct {
+	PerSession float64 `json:"perSession"`
+	PerQuery   float64 `json:"perQuery"`
+}
+
+// Latency is the distribution of a mode's latencies at one session length.
+type Latency struct {
+	Mode          string    `json:"mode"`
+	SessionLength int       `json:"sessionLength"`
+	Bounds        []float64 `json:"boundsMilliseconds"` // upper bounds, ascending
+	Counts        []int64   `json:"counts"`             // one for each bound, and one for what is above
+}
+
+// Sessions is a session.json of bench-session.
+type Sessions struct {
+	Size               Size                 `json:"size"`
+	Machine            Machine              `json:"machine"`
+	ByProcess          map[string]ByProcess `json:"by_process"`
+	PerSecond          map[string]Bounded   `json:"sessions_per_second"`
+	DriverShare        map[string]float64   `json:"driver_share"`
+	Unsealed           *string              `json:"unsealed"`
+	AddedSession       *Bounded             `json:"added_cpu_us_per_session"`
+	AddedProcess       *Bounded             `json:"added_cpu_us_per_session_process"`
+	Login              *Bounded             `json:"ed25519_cpu_us_per_session"`
+	Isolating          *Bounded             `json:"isolating_cpu_us_per_session"`
+	IsolatingRolled    *Bounded             `json:"isolating_cpu_us_per_session_rolled_back"`
+	Deciding           *Bounded             `json:"deciding_cpu_us_per_session"`
+	ControlSession     *Bounded             `json:"control_us_per_session"`
+	ControlQuery       *Bounded             `json:"control_us_per_query"`
+	AddedQuery         *Bounded             `json:"added_cpu_us_per_query"`
+	Interception       *Bounded             `json:"cpu_us_per_interception"`
+	InterceptionEager  *Bounded             `json:"cpu_us_per_interception_dynamic"`
+	InterceptionLazily *Bounded             `json:"cpu_us_per_interception_dynamic_lazy"`
+	Live               *Live                `json:"live"`
+	LiveProcess        *Live                `json:"live_process"`
+	Text               []byte               `json:"-"`
+}
+
+// ByProcess has the CPU time of a session in µs by process.
+type ByProcess struct {
+	CPU map[string]float64 `json:"cpu_us_per_session"`
+}
+
+// Bounded is a value with the ends of its interval.
+type Bounded struct {
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+}
+
+// Live says what many sessions at a time took.
+type Live struct {
+	Live      int     `json:"live"`
+	Memory    float64 `json:"memory_kib_per_session"`
+	Revoked   int     `json:"revoked"`
+	RevokedMS float64 `json:"revoked_ms"`
+}
+
+// Samples is a file with a row for each slice.
+type Samples struct {
+	Name   string
+	Slices []Slice
+	Text   []byte
+}
+
+// Slice is what the report shows of a row.
+type Slice struct {
+	Mode           string
+	SessionLength  int
+	Sessions       float64
+	ProcessSeconds map[string]float64 // CPU time by process
+}
+
+// Verification is what a leak attempt found.
+type Verification struct {
+	Leak struct {
+		Baseline struct {
+			Leaked bool `json:"leaked"`
+		} `json:"baseline"`
+		Shai struct {
+			Leaked   bool `json:"leaked"`
+			Withheld int  `json:"withheld"`
+		} `json:"shai"`
+		Document string       `json:"document"`
+		Audit    audit.Record `json:"audit"`
+	} `json:"leak"`
+}
+
+// AnalysisRun is an object of this kind.
+type AnalysisRun struct {
+	Metadata Metadata `json:"metadata"`
+	Spec     struct {
+		Pipeline string `json:"pipeline"`
+	} `json:"spec"`
+	Status AnalysisStatus `json:"status"`
+}
+
+// Metadata names an object.
+type Metadata struct {
+	Name string `json:"name"`
+}
+
+// AnalysisStatus is what the report shows of its status.
+type AnalysisStatus struct {
+	StartTime            time.Time `json:"startTime"`
+	DurationMilliseconds int64     `json:"durationMilliseconds"`
+	Expected             int64     `json:"expected"`
+	Granted              int64     `json:"granted"`
+	Refused              int64     `json:"refused"`
+	Undecided            int64     `json:"undecided"`
+	Members              []struct {
+		Conduits  int64 `json:"conduits"`
+		Classes   int64 `json:"classes"`
+		Instances int64 `json:"instances"`
+	} `json:"members"`
+	Accesses []struct {
+		Task           string `json:"task"`
+		Access         string `json:"access"`
+		Conduits       string `json:"conduits"`
+		Granted        int64  `json:"granted"`
+		Refused        int64  `json:"refused"`
+		Undecided      int64  `json:"undecided"`
+		RefusedBecause []struct {
+			Policy string `json:"policy"`
+			Count  int64  `json:"count"`
+		} `json:"refusedBecause"`
+	} `json:"accesses"`
+}
+
+// Pipeline is what the report shows of a pipeline.
+type Pipeline struct {
+	Metadata Metadata `json:"metadata"`
+	Spec     struct {
+		Tasks    []string  `json:"tasks"`
+		Conduits []Conduit `json:"conduits"`
+	} `json:"spec"`
+}
+
+// Conduit is a set of conduits of a pipeline.
+type Conduit struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Ingress bool   `json:"ingress"`
+	Egress  bool   `json:"egress"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Task    string `json:"task"`
+}
+
+// Task is what the report shows of a task.
+type Task struct {
+	Metadata Metadata `json:"metadata"`
+	Spec     struct {
+		Parameters []string `json:"parameters"`
+		Reads      []string `json:"reads"`
+		Writes     []string `json:"writes"`
+	} `json:"spec"`
+}
