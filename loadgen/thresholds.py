@@ -57,6 +57,7 @@ QUANTITIES = MappingProxyType(
         "failures": Quantity(Kind.COUNT, "searches and logins that were not answered, or wrongly, and violations"),
         "failure_ratio": Quantity(Kind.RATIO, "their share of all searches and logins"),
         "violations": Quantity(Kind.COUNT, "documents that were shown and must not be"),
+        "checked": Quantity(Kind.COUNT, "searches that could have been violations"),
         "queries_per_second": Quantity(Kind.RATE, "searches that were answered"),
         "sessions_per_second": Quantity(Kind.RATE, "logins that succeeded"),
     }

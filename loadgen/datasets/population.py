@@ -54,6 +54,10 @@ class Population:
         """Return the person of that name; KeyError when there is none."""
         return self._by_name[name]
 
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a person of that name."""
+        return name in self._by_name
+
     def named(self, prefix: str) -> Population:
         """Return the population of those whose names begin with ``prefix``; PopulationError when there is nobody."""
         return Population([person for person in self.people if person.name.startswith(prefix)], self.queries)
@@ -89,6 +93,18 @@ def load(directory: Path) -> Population:
             raise PopulationError(f"{path}:{line}: not a demo key of someone with a home region: {error}") from error
     queries = [query for query in _text(directory / "queries.txt").splitlines() if query]
     return Population(people, queries)
+
+
+def friends(directory: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each user and those whom the facts of a data directory call the user's friends."""
+    path = directory / "facts" / "population.jsonl"
+    for line, record in _records(path):
+        conduit = str(record.get("conduit", ""))
+        if record.get("says") == "friend" and conduit.startswith("friends/"):
+            try:
+                yield conduit.removeprefix("friends/"), [name for (name,) in record["tuples"]]
+            except (KeyError, TypeError, ValueError) as error:
+                raise PopulationError(f"{path}:{line}: expected friend(user): {error}") from error
 
 
 def _homes(path: Path) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import gevent.event
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, make_wsgi_app
 from prometheus_client.registry import Collector
 
 from loadgen.errors import LoadgenError
@@ -54,6 +54,8 @@ class Exporter(Collector):
         self._seen: int | None = None
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
+        for standard in (ProcessCollector, PlatformCollector, GCCollector):
+            standard(registry=registry)
         application = make_wsgi_app(registry)
         self._server = WSGIServer((HOST, 0), application, spawn=Pool(_SCRAPES), log=None, error_log=None)
         self._server.start()

@@ -61,6 +61,12 @@ _WITHHELD = _metric(
 _VIOLATIONS = _metric(
     "shai_load_violations_total", "counter", "documents", "Documents that were shown and must not be, by a policy."
 )
+_CHECKED = _metric(
+    "shai_load_checked_total",
+    "counter",
+    "searches",
+    "Searches by people who have lost an access, which were looked through for what they must not show.",
+)
 _USERS = Metric(
     "shai_load_users",
     "gauge",
@@ -69,7 +75,7 @@ _USERS = Metric(
     "Users that search at the same time.",
 )
 
-TABLE = (_QUERIES, _SESSIONS, _QUERY_SECONDS, _LOGIN_SECONDS, _RESULTS, _WITHHELD, _VIOLATIONS, _USERS)
+TABLE = (_QUERIES, _SESSIONS, _QUERY_SECONDS, _LOGIN_SECONDS, _RESULTS, _WITHHELD, _VIOLATIONS, _CHECKED, _USERS)
 """All metrics."""
 
 BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -136,6 +142,8 @@ class Series:
     shown: int = 0
     withheld: int = 0
     violations: int = 0
+    checked: int = 0
+    """Searches that could have been violations."""
     query_times: Times = field(default_factory=Times)
     """Of searches with result ok."""
     login_times: Times = field(default_factory=Times)
@@ -149,7 +157,7 @@ class Series:
         return {
             "queries": dict(self.queries),
             "sessions": dict(self.sessions),
-            "documents": [self.shown, self.withheld, self.violations],
+            "documents": [self.shown, self.withheld, self.violations, self.checked],
             **times,
         }
 
@@ -157,10 +165,11 @@ class Series:
         """Add what another process has counted."""
         self.queries.update(plain["queries"])
         self.sessions.update(plain["sessions"])
-        shown, withheld, violations = plain["documents"]
+        shown, withheld, violations, checked = plain["documents"]
         self.shown += shown
         self.withheld += withheld
         self.violations += violations
+        self.checked += checked
         for name, found in self._times().items():
             counts, total = plain[name]
             found.counts.update({int(place): count for place, count in counts.items()})
@@ -174,6 +183,7 @@ class Series:
             self.shown - before.shown,
             self.withheld - before.withheld,
             self.violations - before.violations,
+            self.checked - before.checked,
             self.query_times.since(before.query_times),
             self.login_times.since(before.login_times),
         )
@@ -182,7 +192,7 @@ class Series:
         """Forget everything; who counts here goes on counting here."""
         for counts in (self.queries, self.sessions, self.query_times.counts, self.login_times.counts):
             counts.clear()
-        self.shown = self.withheld = self.violations = 0
+        self.shown = self.withheld = self.violations = self.checked = 0
         self.query_times.sum = self.login_times.sum = 0.0
 
     def _times(self) -> dict[str, Times]:
@@ -239,7 +249,12 @@ class TallyCollector(Collector):
         """Yield all metrics."""
         everything = list(self._tally.series.items())
         queries, sessions = _counter(_QUERIES), _counter(_SESSIONS)
-        documents = {"shown": _counter(_RESULTS), "withheld": _counter(_WITHHELD), "violations": _counter(_VIOLATIONS)}
+        documents = {
+            "shown": _counter(_RESULTS),
+            "withheld": _counter(_WITHHELD),
+            "violations": _counter(_VIOLATIONS),
+            "checked": _counter(_CHECKED),
+        }
         times = {"query_times": _histogram(_QUERY_SECONDS), "login_times": _histogram(_LOGIN_SECONDS)}
         for labels, series in everything:
             for family, counts, results in (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from locust.env import Environment
 
-    from loadgen.datasets.population import Population
+    from loadgen.datasets.population import Person, Population
 
 _ERRORS = 5
 
@@ -76,7 +76,7 @@ class SearchUser(User):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         behaviour = self.behaviour
-        self._random = behaviour.next_user()
+        self.random = behaviour.next_user()
         address = addresses.read(self.host or environment.host or "")
         self._front_end = FrontEnd.dialled(address, behaviour.pipeline, behaviour.service, behaviour.signed)
         self._session: Session | None = None
@@ -90,11 +90,14 @@ class SearchUser(User):
             session = self._open()
             done = 0
             while not self._finished(done):
-                self._search(session)
+                self.search(session)
                 done += 1
         except (OSError, ProtocolError) as error:
-            self.behaviour.note(error)
-            time.sleep(0.2)  # so that a dead server causes no busy loop; Locust has patched it to yield to other users
+            if self.result_of(error) == FAILED:
+                self.behaviour.note(error)
+                time.sleep(
+                    0.2
+                )  # so that a dead server causes no busy loop; Locust has patched it to yield to other users
         finally:
             self._close()
 
@@ -113,13 +116,25 @@ class SearchUser(User):
         """Whether Locust wants fewer users: this one leaves after its query, which is thus answered and counted."""
         return bool(self._state == LOCUST_STATE_STOPPING)
 
+    def pick_person(self) -> Person:
+        """Return who logs in next."""
+        return self.behaviour.population.pick_person(self.random)
+
+    def pick_query(self) -> str:
+        """Return what is searched for next."""
+        return self.behaviour.population.pick_query(self.random)
+
+    def result_of(self, error: Exception | None) -> str:
+        """Return the result under which a request that ended like this is counted."""
+        return FAILED if error else OK
+
     def _open(self) -> Session:
         behaviour = self.behaviour
-        person = behaviour.population.pick_person(self._random)
+        person = self.pick_person()
         region = person.region
-        if self._random.random() < behaviour.mispredicted:
-            region = behaviour.population.other_region(region, self._random)
-        number = self._random.randrange(1 << 16)
+        if self.random.random() < behaviour.mispredicted:
+            region = behaviour.population.other_region(region, self.random)
+        number = self.random.randrange(1 << 16)
         near = addresses.is_loopback(self._front_end.address[0])
         source = addresses.source_address(region, number) if near else ""
         counted = behaviour.counted
@@ -132,15 +147,17 @@ class SearchUser(User):
         counted.login_times.add(seconds)
         return session
 
-    def _search(self, session: Session) -> None:
+    def search(self, session: Session) -> dict[str, Any]:
+        """Search once; return the answer."""
         behaviour = self.behaviour
-        text = behaviour.population.pick_query(self._random)
+        text = self.pick_query()
         counted = behaviour.counted
         search = partial(session.search, text, behaviour.results)
         answer, seconds = self._measured("GET", "/search", search, counted.queries)
         counted.query_times.add(seconds)
         counted.shown += len(answer["results"])
         counted.withheld += answer.get("withheld", 0)
+        return answer
 
     def _close(self) -> None:
         if self._session is not None:
@@ -166,7 +183,10 @@ class SearchUser(User):
 
     def _tell(self, method: str, name: str, seconds: float, error: Exception | None, results: Counter[str]) -> None:
         """Count a request that has ended, and tell Locust."""
-        results[FAILED if error else OK] += 1
+        result = self.result_of(error)
+        results[result] += 1
+        if result not in {OK, FAILED}:
+            return  # Locust knows no other results
         self.environment.events.request.fire(
             request_type=method,
             name=name,

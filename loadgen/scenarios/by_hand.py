@@ -16,7 +16,7 @@ from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, options, targets
+from loadgen.scenarios import definitions, friends, options, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def prepare(environment: Environment, runner: Runner, **_: Any) -> None:
         judged = options.thresholds_of(shape.scenario, given)
         target = targets.find(environment.host, given)
         people = population.load(target.data)
+        if shape.scenario.unfriending:
+            friends.prepare(runner, target, people)
     except LoadgenError as error:
         # A worker process on the same machine fails for the same reason as its master, which says it.
         sys.exit(1 if isinstance(runner, WorkerRunner) and given.processes else f"locust: {error}")
@@ -129,6 +131,7 @@ def _behave(environment: Environment, target: Target, people: Population, tally:
             scenario.session_length,
             scenario.mispredicted,
             f"{options_of(environment.runner).seed}/{worker}",
+            results=scenario.results,
             counted=tally[scenario.name, target.pipeline, ""],
         )
 

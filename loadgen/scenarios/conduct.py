@@ -136,16 +136,15 @@ class Conductor:
     def _end(self, **_: Any) -> None:
         self.recording.end()
         parts = self.recording.parts()
-        errors = {
-            f"{found.method} {found.name}: {found.error}": found.occurrences
-            for found in self._environment.runner.stats.errors.values()  # type: ignore[union-attr]
-        }
+        runner = self._environment.runner
+        errors = {f"{one.method} {one.name}: {one.error}": one.occurrences for one in runner.stats.errors.values()}  # type: ignore[union-attr]
+        errors |= {one["msg"]: one["count"] for one in runner.exceptions.values()}  # type: ignore[union-attr]
         judged = outcomes.judge(self._judged, parts)
         outcome = Outcome(self._scenario, self._setting, parts, errors, judged, self._complete)
         if self._options.results:
             outcomes.write(outcome, Path(self._options.results))
         if self._options.headless:
-            broken = self._environment.runner.exceptions  # type: ignore[union-attr]
+            broken = runner.exceptions  # type: ignore[union-attr]
             self._environment.process_exit_code = int(Status.FAILED if broken else outcome.status)
         if self._options.headless and self._options.output == "json":
             print(json.dumps(outcome.plain(), indent=2, ensure_ascii=False), flush=True)

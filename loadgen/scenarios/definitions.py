@@ -36,6 +36,8 @@ class Scenario:
     """Queries per session; 0: one session for the whole run."""
     mispredicted: float = 0.0
     """The share of sessions (0 … 1) from another region than their user's home."""
+    results: int = 10
+    """Documents that a search asks for."""
     unfriending: bool = False
     """Whether friendships end while the friends search."""
     fails_on: tuple[str, ...] = ()
@@ -101,9 +103,10 @@ _ALL = (
         "unfriending",
         "friendships end and begin again while the former friends search",
         "Is a document ever shown after the answer that says that it must not be?",
-        session_length=32,
+        session_length=4,
+        results=50,  # so that a document that must not be shown is not cut off
         unfriending=True,
-        fails_on=("violations>0",),
+        fails_on=("violations>0", "checked<1"),
     ),
 )
 

@@ -104,8 +104,11 @@ class Outcome:
             "",
             *_aligned([["", *_COLUMNS.values()], *map(_cells, self.parts)]),
         ]
-        if self.parts and self.parts[-1].values["revoked"]:
-            lines += ["", f"{self.parts[-1].values['revoked']:.0f} searches ended with their session, as they had to."]
+        whole = self.parts[-1].values
+        if whole["revoked"]:
+            lines += ["", f"{whole['revoked']:,.0f} searches ended with their session, as they had to."]
+        if whole["checked"]:
+            lines += ["", f"{whole['checked']:,.0f} searches by former friends were looked through."]
         if self.errors:
             lines += ["", *(f"{count} times {_line(error)}" for error, count in self.errors.items())]
         if self.complete and self.judgements:

@@ -36,6 +36,7 @@ class Part:
             "shown": counted.shown,
             "withheld": counted.withheld,
             "violations": counted.violations,
+            "checked": counted.checked,
             "failures": failed,
             "failure_ratio": failed / (answered + failed) if answered + failed else float("nan"),
             "queries_per_second": counted.queries[OK] / self.seconds if self.seconds else float("nan"),

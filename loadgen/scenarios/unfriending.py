@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from loadgen.driving.users import SearchUser
 from loadgen.scenarios.by_hand import Shape
 from loadgen.scenarios.definitions import SCENARIOS
+from loadgen.scenarios.friends import Friend
 
-__all__ = ["SearchUser", "Unfriending"]
+__all__ = ["Friend", "Unfriending"]
 
 
 class Unfriending(Shape):

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loadgen.datasets import documents
 from loadgen.driving.protocol import FrontEnd, search_once
 from loadgen.errors import LoadgenError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 RESULTS = 50
 """The number of requested results; large, so that a leaked document is not cut off."""
 
-_HEADER_LINES = 10
 _RECORD_FIELDS = ("operation", "conduit", "instance", "principal", "policy", "clause", "reason")
 
 
@@ -38,12 +38,8 @@ class Document:
 def private_document(data: Path, owner: str) -> Document:
     """Find a private document of ``owner`` whose title is a query."""
     folder = data / "corpus" / "private" / owner
-    for path in sorted(folder.glob("**/*.txt")):
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for _ in range(_HEADER_LINES):
-                name, _, title = file.readline().strip().partition(": ")
-                if name == "title" and title:
-                    return Document(f"/{path.relative_to(data)}", title)
+    for path, title in documents.titled(folder):
+        return Document(f"/{path.relative_to(data)}", title)
     raise EnforcementError(f"{folder}: no private document with a title; make the corpus again with more documents")
 
 
