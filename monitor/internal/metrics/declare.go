@@ -62,13 +62,10 @@ func (m *Metrics) perPipeline(name, meaning string, list ...Label) *Counter {
 	return m.counter(name, meaning, append(labels(pipelineLabel), list...)...)
 }
 
-// histogram declares a metric of durations, with buckets from the first on, each four times as
-// long as the one before.
-func (m *Metrics) histogram(name, meaning string, first float64) prometheus.Histogram {
+// histogram declares a metric of durations, with the upper bounds of its buckets.
+func (m *Metrics) histogram(name, meaning string, buckets []float64) prometheus.Histogram {
 	m.declare(Metric{Name: name, Type: "histogram", Labels: labels(), Unit: seconds, Meaning: meaning})
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: name, Help: meaning, Buckets: prometheus.ExponentialBuckets(first, 4, 10),
-	})
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: meaning, Buckets: buckets})
 }
 
 // gauge declares a metric that is read when somebody asks.

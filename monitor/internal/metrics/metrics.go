@@ -35,6 +35,10 @@ type Metrics struct {
 	sources []func(*Sheet)
 }
 
+// revocationBuckets have ten seconds among them: a supervisor that takes longer is ended, and an
+// alert counts the revocations beyond.
+var revocationBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+
 // New returns metrics that count nothing yet.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
@@ -42,15 +46,19 @@ func New() *Metrics {
 	m.latency = m.declareLatency()
 	m.monitorCounters = m.declareMonitorCounters()
 	m.FactChange = m.histogram("shai_fact_change_seconds",
-		"Time from a change of facts to updated capability sets, without the write to disk.", 1e-5)
+		"Time from a change of facts to updated capability sets, without the write to disk.",
+		prometheus.ExponentialBuckets(1e-5, 4, 10))
 	m.Revocation = m.histogram("shai_revocation_seconds",
 		"Time from the request that changes facts to the moment when the last session that it ends can do nothing any more.",
-		1e-3)
+		revocationBuckets)
 	m.Readings = m.declareReadings()
 	m.scopes.begin(len(m.counters))
 	m.monitor = newScope("", len(m.counters))
 	for _, plain := range []*Counter{m.auditFailures, m.scrapesRejected} {
 		plain.in(m.monitor, values{}).add(0) // they have a value before anything happens
+	}
+	for _, succeeded := range []bool{true, false} {
+		m.factChanges.in(m.monitor, values{resultOf(succeeded)}).add(0)
 	}
 	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -138,6 +146,9 @@ func (m *Metrics) FetchFailed(source string) {
 func (m *Metrics) FollowSources(names []string) {
 	m.monitor.keep(&m.scopes, map[string][]string{sourceLabel.Name: names})
 	m.fetchFailures.keepIn(m.monitor)
+	for _, name := range names {
+		m.fetchFailures.in(m.monitor, values{m.monitor.label(&m.scopes, sourceLabel, name)}).add(0)
+	}
 }
 
 func resultOf(succeeded bool) string {

@@ -18,12 +18,17 @@ type Pipeline struct {
 }
 
 // Pipeline returns what counts for a pipeline with these tasks and conduits. The caller calls
-// Close when the pipeline is removed.
+// Close when the pipeline is removed. Counters of rare events that alerts are about begin at 0
+// here: the first event would otherwise not be seen as an increase.
 func (m *Metrics) Pipeline(name string, tasks, conduits []string) *Pipeline {
 	p := &Pipeline{metrics: m}
 	p.scope = m.scopes.enter(p, name, tasks, conduits)
 	for _, task := range tasks { // now: which have series of their own depends on the manifest alone
-		p.task(task)
+		p.add(m.restarts, 0, p.task(task))
+		p.add(m.discardedWorker, 0, p.task(task))
+	}
+	for _, result := range analysisResults {
+		p.add(m.analyses, 0, result)
 	}
 	for _, conduit := range conduits {
 		p.conduit(conduit)
@@ -149,6 +154,8 @@ func (p *Pipeline) Learned(classes int) { p.add(p.metrics.learned, uint64(max(0,
 
 // Foreseen counts an instance that was analysed when its first session began.
 func (p *Pipeline) Foreseen() { p.add(p.metrics.foreseen, 1) }
+
+var analysisResults = []string{"succeeded", "failed", "cancelled"}
 
 // AnalysisEnded counts a run of the analysis: "succeeded", "failed" or "cancelled".
 func (p *Pipeline) AnalysisEnded(result string) { p.add(p.metrics.analyses, 1, result) }
