@@ -85,6 +85,8 @@ class Panel:
     limits: tuple[Limit, ...] = ()
     states: tuple[tuple[str, str, str], ...] = ()
     """Number, text and level of values that stand for a state."""
+    more: str = ""
+    """The board that says more, such as pool."""
     stacked: bool = False
     decimals: int | None = None
 

@@ -12,7 +12,7 @@ BOARD = Board(
     "What did each measurement find, and how does the present one go?",
     benchmark.PANELS,
     (
-        Row(6, (("done", 4), ("exceeded", 4), ("users", 4), ("failed", 4), ("completed", 8))),
+        Row(6, (("done", 3), ("exceeded", 3), ("users", 3), ("failed", 3), ("violations", 4), ("completed", 8))),
         Row(9, (("added-session", 8), ("overhead-session-1", 8), ("interceptions", 8)), "Runs compared"),
         Row(10, (("overheads", 24),)),
         Row(10, (("figures", 24),)),

@@ -17,6 +17,6 @@ BOARD = Board(
         Row(8, (("counts", 8), ("readiness", 8), ("sessions", 8)), "State"),
         Row(8, (("cpu", 8), ("memory", 8), ("facts", 8)), "Resources"),
         Row(8, (("audit", 8), ("backlog", 8), ("audit-size", 8)), "Audit log"),
-        Row(8, (("sources", 10), ("versions", 14))),
+        Row(8, (("sources", 7), ("source-age", 7), ("versions", 10))),
     ),
 )

@@ -92,7 +92,7 @@ def _table(panel: Panel) -> tables.Panel:
         made.with_transformation(transformation)
     for column in panel.columns:
         if column.board:
-            link = {"title": f"{column.title} in {column.board}", "url": board_link(column.board, column.label)}
+            link = {"title": f"{column.title} in {column.board}", "url": column_link(column.board, column.label)}
             made.override_by_name(column.title, [models.DynamicConfigValue("links", [link])])
     for query in panel.queries:
         if query.unit and query.unit != panel.unit:
@@ -146,10 +146,15 @@ _BUILDERS: dict[Kind, Callable[[Panel], Builder]] = {
 }
 
 
-def board_link(board: str, label: str) -> str:
-    """Return a link to a board: the clicked row's value chooses, everything else is kept."""
-    value = f"var-{label}=${{__data.fields.{label}}}" if label else ""
-    return f"/d/shai-{board}?${{__url_time_range}}&{value}&${{datasource:queryparam}}&${{cluster:queryparam}}"
+def column_link(board: str, label: str) -> str:
+    """Return a link to a board for the clicked row's value."""
+    chosen = f"var-{label}=${{__data.fields.{label}}}"
+    return f"/d/shai-{board}?${{__url_time_range}}&{chosen}&${{datasource:queryparam}}&${{cluster:queryparam}}"
+
+
+def panel_link(board: str) -> dashboard.DashboardLink:
+    """Return a link to a board for the same range and choices."""
+    return dashboard.DashboardLink(f"More: {board}").url(f"/d/shai-{board}?${{__url_time_range}}&${{__all_variables}}")
 
 
 def _level(name: str) -> str:
@@ -185,6 +190,8 @@ def build(panel: Panel, number: int, place: models.GridPos) -> Builder:
     made.unit(panel.unit).no_value("no data in this range")
     for letter, query in zip(ascii_uppercase, panel.queries, strict=False):
         made.with_target(target(panel, query, letter))
+    if panel.more:
+        made.links([panel_link(panel.more)])
     if panel.limits:
         made.thresholds(_thresholds(panel))
     if panel.decimals is not None:

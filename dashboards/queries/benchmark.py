@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import LOAD, MEASURED, NAMESPACE
+from dashboards.queries.selectors import LOAD, MEASURED, NAMESPACE, by_mode
 
 _RUN = (Column("benchmark", "benchmark"), Column("session_length", "queries per session"), Column("mode", "mode"))
 
@@ -70,6 +70,17 @@ PANELS = (
         Kind.STAT,
         "short",
         (Query(f'sum(increase(shai_load_queries_total{{{LOAD},result="failed"}}[$__range]))', "failed"),),
+        limits=(Limit(0, "good"), Limit(1, "bad")),
+        decimals=0,
+    ),
+    Panel(
+        "violations",
+        "Documents that must not be shown",
+        "Documents in the chosen range that a user was shown although a policy forbids it. In mode baseline nothing "
+        "keeps a fault of the search engine from it; in the others this stays 0.",
+        Kind.STAT,
+        "short",
+        (Query(f"sum(increase(shai_load_violations_total{{{LOAD}}}[$__range]))", "shown"),),
         limits=(Limit(0, "good"), Limit(1, "bad")),
         decimals=0,
     ),
@@ -178,7 +189,7 @@ PANELS = (
         "Documents that a query showed, by mode. A mode that shows fewer refuses what the others showed.",
         Kind.TIMESERIES,
         "short",
-        (Query(f"{_load('results_total')} / {_load('queries_total')}", "{{mode}}"),),
+        (Query(by_mode(f"{_load('results_total')} / {_load('queries_total')}"), "{{mode}}"),),
         colours="modes",
     ),
     Panel(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE
+from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE, by_mode
 
 _WHOLE = ',session_length="0"'
 """One session for the whole run."""
@@ -23,7 +23,7 @@ def _measured(metric: str, also: str = "") -> str:
 
 def _quantile(quantile: float) -> Query:
     expr = f"sum by (le, mode) (rate(shai_load_query_seconds_bucket{{{LOAD}}}[$__rate_interval]))"
-    return Query(f"histogram_quantile({quantile}, {expr})", f"{{{{mode}}}} p{quantile * 100:g}")
+    return Query(by_mode(f"histogram_quantile({quantile}, {expr})"), f"{{{{mode}}}} p{quantile * 100:g}")
 
 
 _OWN = (
@@ -128,6 +128,7 @@ PANELS = (
         numbered=True,
         by="mode",
         colours="modes",
+        more="benchmark",
     ),
     Panel(
         "added",
@@ -147,21 +148,28 @@ PANELS = (
             Query(_measured("cpu_added_seconds_per_session", ',bound="high"'), "to "),
         ),
         columns=(Column("session_length", "queries per session"), Column("mode", "mode")),
+        more="benchmark",
     ),
     Panel(
         "throughput",
         "Queries per second, by mode",
-        "Queries that the load generator had answered, by the mode that the pipeline was in. Empty without a load "
-        "generator.",
+        "Queries that the load generators had answered, by the mode of the measurement; “by hand” is load of no "
+        "measurement, in whatever mode the pipeline is. Empty without a load generator.",
         Kind.TIMESERIES,
         "reqps",
-        (Query(f'sum by (mode) (rate(shai_load_queries_total{{{LOAD},result="ok"}}[$__rate_interval]))', "{{mode}}"),),
+        (
+            Query(
+                by_mode(f'sum by (mode) (rate(shai_load_queries_total{{{LOAD},result="ok"}}[$__rate_interval]))'),
+                "{{mode}}",
+            ),
+        ),
         colours="modes",
+        more="benchmark",
     ),
     Panel(
         "latency",
         "Latency of a query, by mode",
-        "Time from the request to the whole answer as the load generator saw it: median and 99th percentile.",
+        "Time from the request to the whole answer as the load generators saw it: median and 99th percentile.",
         Kind.TIMESERIES,
         "s",
         (_quantile(0.5), _quantile(0.99)),
@@ -183,6 +191,7 @@ PANELS = (
         ),
         colours="parts",
         stacked=True,
+        more="pool",
     ),
     Panel(
         "opens",
@@ -197,6 +206,7 @@ PANELS = (
         ),
         colours="parts",
         stacked=True,
+        more="pipeline",
     ),
     Panel(
         "stopped",
@@ -206,6 +216,7 @@ PANELS = (
         "ops",
         (Query(f"sum by (reason) (rate(shai_denials_total{{{PIPELINE}}}[$__rate_interval]))", "{{reason}}"),),
         stacked=True,
+        more="policies",
     ),
     Panel(
         "sessions",
@@ -217,6 +228,7 @@ PANELS = (
         (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
         colours="results",
         stacked=True,
+        more="analysis",
     ),
     Panel(
         "measured",
@@ -235,6 +247,7 @@ PANELS = (
             Query(_measured("interceptions_per_session"), "interceptions per session", "short"),
         ),
         columns=(Column("session_length", "queries per session"), Column("mode", "mode")),
+        more="benchmark",
     ),
     Panel(
         "policies",
@@ -251,5 +264,6 @@ PANELS = (
         ),
         columns=(Column("pipeline", "pipeline", "policies"), Column("policy", "policy"), Column("reason", "reason")),
         decimals=0,
+        more="policies",
     ),
 )

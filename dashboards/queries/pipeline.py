@@ -72,6 +72,7 @@ PANELS = (
         ),
         limits=(Limit(0, "neutral"),),
         decimals=1,
+        more="analysis",
     ),
     Panel(
         "restarts",
@@ -127,6 +128,7 @@ PANELS = (
         (Query(_conduits("true"), "allowed"), Query(_conduits("false"), "refused")),
         columns=(Column("conduit", "conduit"),),
         decimals=0,
+        more="policies",
     ),
     Panel(
         "opens",
@@ -199,6 +201,7 @@ PANELS = (
         (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
         colours="results",
         stacked=True,
+        more="analysis",
     ),
     Panel(
         "tasks",

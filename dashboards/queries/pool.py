@@ -193,6 +193,14 @@ PANELS = (
         ),
     ),
     Panel(
+        "source-age",
+        "Age of fetched facts",
+        "Time since facts were last fetched from each source.",
+        Kind.TIMESERIES,
+        "s",
+        (Query(f"max by (source) (shai_fact_source_age_seconds{{{MEMBER}}})", "{{source}}"),),
+    ),
+    Panel(
         "versions",
         "Versions",
         "Version of Shai of each member's monitor.",

@@ -108,6 +108,7 @@ PANELS = (
         "short",
         (Query(f"count by (release) (shai_member_info{{{MEMBER}}})", "{{release}}"),),
         stacked=True,
+        more="pool",
     ),
     Panel(
         "progress",
@@ -127,6 +128,7 @@ PANELS = (
         Kind.TIMESERIES,
         "ops",
         (Query(f"sum by (member) (rate(shai_denials_total{{{MEMBER}}}[$__rate_interval]))", "{{member}}"),),
+        more="policies",
     ),
     Panel(
         "bundles",

@@ -39,3 +39,8 @@ SUPPLY = {
     "member": f"shai_build_info{{{NAMESPACE}}}",
 }
 """Where the values that a board offers come from, by variable."""
+
+
+def by_mode(expr: str) -> str:
+    """Name load that comes by hand, in whatever mode the pipeline is: its mode is empty."""
+    return f'label_replace({expr}, "mode", "by hand", "mode", "")'

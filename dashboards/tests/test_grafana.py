@@ -105,7 +105,8 @@ def test_boards_cannot_be_edited_in_place(board: Board) -> None:
 
 
 def links(found: dict[str, Any]) -> list[str]:
-    return [
+    """The addresses that panels and values in tables link to."""
+    return [link["url"] for panel in found["panels"] for link in panel.get("links", ())] + [
         link["url"]
         for panel in found["panels"]
         for override in panel.get("fieldConfig", {}).get("overrides", ())
