@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from crds.kinds.benchmark import FIGURES
 from shai_operator.metrics.samples import Snapshot, objects
 from tests.metrics import full
 from tests.reconcile.builders import inventory
@@ -133,3 +134,11 @@ def test_what_occurs_twice_counts_once() -> None:
     found = full.series(full.snapshot(changed(full.BENCHMARK, "status", table=[row, twice])))
     labels = {**SERIES, "mode": "baseline"}
     assert found["shai_benchmark_queries_per_second", tuple(sorted(labels.items()))] == 1740.123456789
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_of_a_benchmark_is_exported(name: str) -> None:
+    rows = [{"sessionLength": 8, "mode": "shai", "figures": [full.figure(name, "0.125", "0.0625", "0.25")]}]
+    found = full.series(full.snapshot(changed(full.BENCHMARK, "status", table=rows)))
+    values = {value for (_, labels), value in found.items() if ("mode", "shai") in labels}
+    assert values in ({0.125}, {0.125, 0.0625, 0.25})
