@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -108,6 +109,25 @@ def test_a_link_is_replaced_and_not_followed(
     directory.write("targets", "members.json", b"[1]")
     assert (place / "targets" / "members.json").read_bytes() == b"[1]"
     assert (victim.read_text(), about(victim)) == (VICTIM, before)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+def test_a_link_that_is_quicker_than_the_operator_is_an_error(
+    place: Path, victim: Path, link: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner makes the link again, after the operator has removed it and before it makes the file."""
+    directory, unlink, before = opened(place), os.unlink, about(victim)
+
+    def removed(name: str, *, dir_fd: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            unlink(name, dir_fd=dir_fd)
+        link(victim, place / "targets" / name)
+
+    monkeypatch.setattr(os, "unlink", removed)
+    with pytest.raises(FileExistsError):
+        directory.write("targets", "members.json", b"[1]")
+    assert victim.read_text() == VICTIM
+    assert about(victim) == before
 
 
 @pytest.mark.parametrize("name", ["members.json", ".members.json.new"])
