@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from loadgen.datasets import corpus
 from loadgen.driving import reference
 from loadgen.errors import LoadgenError
-from loadgen.measuring import benchmark, sessions
+from loadgen.measuring import benchmark, scenario, sessions
 from loadgen.results import tables
-from loadgen.scenarios import command
 from loadgen.verifying import verification
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ COMMANDS = {
     "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
     "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
     "metrics": (reference, "print the metrics of the load generator"),
-    "scenario": (command, "run a scenario of load on the running demo, or list the scenarios"),
+    "scenario": (scenario, "run a scenario of load on the running demo, or list the scenarios"),
     "sessions": (sessions, "measure what a session costs, in installations of its own"),
     "table": (tables, "print the overhead table of a results.json"),
     "verify": (verification, "verify on a pool member that policies hold; attempts a leak"),

@@ -37,7 +37,7 @@ from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from loadgen.datasets.population import Population
     from loadgen.plan import Plan
@@ -191,11 +191,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(options: Namespace) -> None:
-    """Measure; progress.json has the end state in any case."""
+def run(options: Namespace, tell: Callable[[str], None] | None = None) -> None:
+    """Measure; progress.json has the end state in any case, and ``tell`` is told the progress, too."""
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
-    status = StatusFile(output / "progress.json")
+    status = StatusFile(output / "progress.json", tell)
     try:
         exceeded = _run(options, output, status)
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -24,10 +25,13 @@ class State(StrEnum):
 class StatusFile:
     """Replaces the file atomically at each change, so that a reader always sees a complete one.
 
+    ``listener`` is told the progress, too.
+
     Fields: ``state``, ``done`` and ``total`` (slices), ``message``, ``elapsed`` (seconds).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, listener: Callable[[str], None] | None = None) -> None:
+        self._listener = listener
         self.total = 0
         self._path = path
         self._started = time.monotonic()
@@ -37,6 +41,8 @@ class StatusFile:
         """Set the message, and the number of finished slices if it has changed."""
         self._done = self._done if done is None else done
         self._write(State.RUNNING, message)
+        if self._listener is not None:
+            self._listener(f"{self._done} of {self.total} slices; {message}")
 
     def end(self, state: State, message: str) -> None:
         """Write the final state."""

@@ -79,6 +79,7 @@ def prepare(environment: Environment, runner: Runner, **_: Any) -> None:
     tally = Tally()
     try:
         judged = options.thresholds_of(shape.scenario, given)
+        options.check_by_hand(judged)
         target = targets.find(environment.host, given)
         people = population.load(target.data)
         if shape.scenario.unfriending:

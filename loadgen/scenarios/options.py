@@ -11,6 +11,7 @@ from loadgen.scenarios import targets
 
 if TYPE_CHECKING:
     from argparse import Namespace, _ArgumentGroup
+    from collections.abc import Iterable
 
     from loadgen.scenarios.definitions import Scenario
     from loadgen.thresholds import Threshold
@@ -46,11 +47,14 @@ def words(options: Namespace) -> list[str]:
 
 def thresholds_of(scenario: Scenario, options: Namespace) -> list[Threshold]:
     """Return what a run is judged by: what was asked for, or else that nothing fails; and the scenario's own."""
-    found = [thresholds.parse(text) for text in (*(options.fail_on or (USUAL_THRESHOLD,)), *scenario.fails_on)]
-    for threshold in found:
+    return [thresholds.parse(text) for text in (*(options.fail_on or (USUAL_THRESHOLD,)), *scenario.fails_on)]
+
+
+def check_by_hand(judged: Iterable[Threshold]) -> None:
+    """Raise OptionError for a threshold that load by hand cannot be judged by."""
+    for threshold in judged:
         if threshold.compared:
             raise OptionError(
                 f"{threshold}: {threshold.quantity} compares with mode baseline, which load by hand does not measure; "
-                f"a Benchmark with `scenario: {scenario.name}` does (docs/benchmarks.md)"
+                "`make scenario` and Benchmarks do (docs/benchmarks.md)"
             )
-    return found

@@ -133,6 +133,23 @@ def read(path: Path) -> Member:
     return member
 
 
+def write(member: Member, path: Path) -> None:
+    """Write the description of a member on this host, which `read` reads."""
+    found = {
+        "name": member.name,
+        "pipeline": member.pipeline,
+        "image": str(member.image),
+        "data": str(member.data),
+        "manifests": str(member.manifests),
+        "monitor": {"socket": str(member.monitor)},
+        "store": str(member.store) if member.store else None,
+        "seed": str(member.seed) if member.seed else None,
+        "processes": list(member.processes),
+        "variables": dict(member.variables),
+    }
+    path.write_text(json.dumps(found, indent=2) + "\n")
+
+
 def peer(path: Path) -> int:
     """Return the process id of the server of a unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -3,9 +3,10 @@
 
 python -m loadgen scenario spike --fail-on "p99>50ms"
 
-It runs Locust with the file of the scenario. Exit status: 0 if no threshold was exceeded, 3 if one was, 1 if the
-scenario could not be run, 2 for wrong options, 130 after an interrupt. docs/benchmarks.md describes the scenarios, the
-thresholds and the results.
+It runs Locust with the file of the scenario. A threshold that compares with mode baseline, such as "overhead>5%", makes
+it a measurement of the demo's member in both modes instead, as a Benchmark is. Exit status: 0 if no threshold was
+exceeded, 3 if one was, 1 if the scenario could not be run, 2 for wrong options, 130 after an interrupt.
+docs/benchmarks.md describes the scenarios, the thresholds and the results.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadgen.measuring import comparison
 from loadgen.scenarios import options as shared
 from loadgen.scenarios.definitions import SCENARIOS, USERS
 
@@ -34,16 +36,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     load.add_argument("--run-time", metavar="TIME", help="such as 90s or 5m (as long as the size of the data asks for)")
     load.add_argument("--workers", type=int, default=1, help="processes that make the load (1)")
     shared.add(parser.add_argument_group("service, thresholds, results"))
+    comparison.add_options(parser.add_argument_group("comparison with mode baseline"))
 
 
 def run(options: Namespace) -> None:
-    """Become Locust with the scenario's file; LoadgenError when an option is wrong."""
+    """Become Locust with the scenario's file, or compare with mode baseline; LoadgenError when an option is wrong."""
     if options.name is None:
         _list(options.output)
         return
-    shared.thresholds_of(SCENARIOS[options.name], options)
+    scenario = SCENARIOS[options.name]
+    judged = shared.thresholds_of(scenario, options)
     options.results = options.results or str(_ROOT / "out" / "scenarios" / options.name)
     Path(options.results).mkdir(parents=True, exist_ok=True)
+    if any(threshold.compared for threshold in judged):
+        comparison.run(scenario, judged, options)
+        return
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "locust", *_words(options)])  # noqa: S606 - no shell is meant

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures a scenario by hand in mode baseline and others, on the member of the running demo, as a Benchmark does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadgen.errors import LoadgenError
+from loadgen.measuring import benchmark
+from loadgen.plan import BASELINE
+from loadgen.scenarios import demonstration
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+    from collections.abc import Sequence
+
+    from loadgen.scenarios.definitions import Scenario
+    from loadgen.thresholds import Threshold
+
+_USUAL_MODE = "shai"
+_SLICES = 6
+"""A slice, and the warming up, take this part of the scenario's time: several rounds take a few times as long as it."""
+
+
+class ComparisonError(LoadgenError):
+    """What was asked for cannot be compared with mode baseline; the text says why, and what to do."""
+
+
+def add_options(group: _ArgumentGroup) -> None:
+    """Add the options of comparisons."""
+    group.add_argument("--member", type=Path, metavar="FILE", help="the pool's member, as JSON (the running demo's)")
+    group.add_argument("--rounds", type=int, default=5, help="each measures every mode and a control once (5)")
+
+
+def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> None:
+    """Measure, and print the table; an error with status 3 when a threshold is exceeded."""
+    if options.host or options.run_time:
+        raise ComparisonError(
+            "a comparison with mode baseline measures a pool's member (--member FILE) and not --host, "
+            "for a time that --size and --rounds say and not --run-time"
+        )
+    demo = None if options.member else demonstration.find()
+    member = options.member or (demo.member if demo else None)
+    if member is None:
+        raise ComparisonError(
+            "a comparison with mode baseline needs the description of a pool's member: name it by --member FILE"
+        )
+    size = options.size or (demo.size if demo else "quick")
+    output = Path(options.results)
+    plan = output / "plan.json"
+    plan.write_text(json.dumps(_plan(scenario, judged, options, size), indent=2) + "\n")
+    wanted = Namespace(
+        member=member,
+        plan=plan,
+        output=output,
+        scrape=Path(options.scrape) if options.scrape else (demo.scrape if demo else None),
+        workers_socket=None,
+        workers_tls=None,
+        fail_on=[str(threshold) for threshold in judged],
+    )
+    try:
+        benchmark.run(wanted, _tell)
+    except benchmark.ExceededError:
+        _print(output, options.output)
+        raise
+    _print(output, options.output)
+
+
+def _plan(scenario: Scenario, judged: Sequence[Threshold], options: Namespace, size: str) -> dict[str, object]:
+    """Return the plan, as a Benchmark's spec would have it. The modes are those of which a threshold speaks."""
+    modes = {value for threshold in judged for name, value in threshold.labels if name == "mode"} or {_USUAL_MODE}
+    seconds = max(1, scenario.seconds[size] // _SLICES)
+    return {
+        "name": scenario.name,
+        "scenario": scenario.name,
+        "modes": [BASELINE, *sorted(modes - {BASELINE})],
+        "rounds": options.rounds,
+        "sliceSeconds": seconds,
+        "concurrentUsers": options.users,
+        "warmUpSeconds": seconds,
+        "workers": {"count": options.workers},
+        "seed": options.seed,
+    }
+
+
+def _tell(text: str) -> None:
+    over = sys.stderr.isatty()
+    print(f"\r\033[K{text}" if over else text, end="" if over else "\n", file=sys.stderr, flush=True)
+
+
+def _print(output: Path, form: str) -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    print((output / ("results.json" if form == "json" else "table.txt")).read_text(), end="")
