@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import MEMBER, OBJECT, PIPELINE
+from dashboards.queries.selectors import MEMBER, OBJECT, PIPELINE, or_zero
 
 
 def _quantiles(metric: str) -> tuple[Query, ...]:
@@ -81,7 +81,11 @@ PANELS = (
         "percentunit",
         (
             Query(
-                f'sum(increase(shai_session_bindings_total{{{PIPELINE},result="mispredicted"}}[$__range])) / '
+                or_zero(
+                    f'sum(increase(shai_session_bindings_total{{{PIPELINE},result="mispredicted"}}[$__range]))',
+                    f"shai_pipeline_mode{{{PIPELINE}}}",
+                )
+                + " / "
                 f"sum(increase(shai_session_bindings_total{{{PIPELINE}}}[$__range]))",
                 "mispredicted",
             ),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import OBJECT
+from dashboards.queries.selectors import OBJECT, or_zero
 
 _OPERATOR = 'cluster=~"$cluster"'
 _PROCESS = f'job="shai-operator",{_OPERATOR}'
@@ -34,7 +34,15 @@ PANELS = (
         "Reconciliations in the chosen range that failed and are repeated.",
         Kind.STAT,
         "short",
-        (Query(f"sum(increase(shai_operator_reconcile_errors_total{{{_OPERATOR}}}[$__range]))", "failed"),),
+        (
+            Query(
+                or_zero(
+                    f"sum(increase(shai_operator_reconcile_errors_total{{{_OPERATOR}}}[$__range]))",
+                    f"shai_operator_build_info{{{_OPERATOR}}}",
+                ),
+                "failed",
+            ),
+        ),
         limits=(Limit(0, "good"), Limit(1, "warning"), Limit(20, "bad")),
         decimals=0,
     ),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE, by_mode
+from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE, by_mode, or_zero
 
 _WHOLE = ',session_length="0"'
 """One session for the whole run."""
@@ -31,6 +31,8 @@ _OWN = (
     f'sum(rate(process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}[$__rate_interval]))',
 )
 _SESSIONS = f'sum(rate(shai_sessions_total{{{PIPELINE},mode=~"$mode"}}[$__rate_interval]))'
+
+_KNOWN = f"shai_pipeline_mode{{{PIPELINE}}}"
 
 PANELS = (
     Panel(
@@ -81,7 +83,7 @@ PANELS = (
         "Accesses that were refused in the chosen range.",
         Kind.STAT,
         "short",
-        (Query(f"sum(increase(shai_denials_total{{{PIPELINE}}}[$__range]))", "refused"),),
+        (Query(or_zero(f"sum(increase(shai_denials_total{{{PIPELINE}}}[$__range]))", _KNOWN), "refused"),),
         limits=(Limit(0, "neutral"),),
         decimals=0,
     ),
@@ -92,7 +94,7 @@ PANELS = (
         "Warn.",
         Kind.STAT,
         "short",
-        (Query(f"sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range])) or vector(0)", "would be refused"),),
+        (Query(or_zero(f"sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range]))", _KNOWN), "would be refused"),),
         limits=(Limit(0, "good"), Limit(1, "warning")),
         decimals=0,
     ),

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import NAMESPACE, PIPELINE
+from dashboards.queries.selectors import NAMESPACE, PIPELINE, or_zero
 
 _DENIED = f"shai_denials_total{{{PIPELINE}}}"
 _WOULD = f"shai_would_deny_total{{{PIPELINE}}}"
-_KNOWN = f"0 * sum(shai_pipeline_mode{{{PIPELINE}}})"
-"""Zero where there are monitors: nothing was refused, which is not the same as nothing is known."""
+_KNOWN = f"shai_pipeline_mode{{{PIPELINE}}}"
 
 PANELS = (
     Panel(
@@ -18,7 +17,7 @@ PANELS = (
         "Accesses that were refused in the chosen range.",
         Kind.STAT,
         "short",
-        (Query(f"sum(increase({_DENIED}[$__range])) or {_KNOWN}", "refused"),),
+        (Query(or_zero(f"sum(increase({_DENIED}[$__range]))", _KNOWN), "refused"),),
         limits=(Limit(0, "neutral"),),
         decimals=0,
     ),
@@ -31,7 +30,7 @@ PANELS = (
         "percentunit",
         (
             Query(
-                f'sum(increase(shai_decisions_total{{{PIPELINE},allowed="false"}}[$__range])) / '
+                or_zero(f'sum(increase(shai_decisions_total{{{PIPELINE},allowed="false"}}[$__range]))', _KNOWN) + " / "
                 f"sum(increase(shai_decisions_total{{{PIPELINE}}}[$__range]))",
                 "refused",
             ),
@@ -46,7 +45,7 @@ PANELS = (
         "Warn.",
         Kind.STAT,
         "short",
-        (Query(f"sum(increase({_WOULD}[$__range])) or {_KNOWN}", "would be refused"),),
+        (Query(or_zero(f"sum(increase({_WOULD}[$__range]))", _KNOWN), "would be refused"),),
         limits=(Limit(0, "good"), Limit(1, "warning")),
         decimals=0,
     ),

@@ -44,3 +44,8 @@ SUPPLY = {
 def by_mode(expr: str) -> str:
     """Name load that comes by hand, in whatever mode the pipeline is: its mode is empty."""
     return f'label_replace({expr}, "mode", "by hand", "mode", "")'
+
+
+def or_zero(expr: str, known: str) -> str:
+    """Return zero where nothing was counted, if what counts is there: no refusal is not the same as no monitor."""
+    return f"({expr} or 0 * sum({known}))"
