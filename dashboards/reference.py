@@ -29,8 +29,9 @@ The metrics of the monitor, the operator and the load generator, in Prometheus' 
 Histograms are classic ones: `NAME_bucket`, `NAME_sum` and `NAME_count`. A unit stands after the type; a metric without
 one counts, or only carries labels. The monitor also exports Go's `go_…` and `process_…`, the other two those of Python.
 
-Prometheus adds the labels of the target: `job`, `instance` and, by service discovery, `cluster`, `namespace`, `pool`
-and `member`. [Alerts](../operations.md#alerts) use these metrics, and so do the dashboards.
+Prometheus adds the labels of the target: `job`, `instance` and, by [service discovery](../operations.md#scraping),
+`cluster`, `namespace`, `pool` and `member`. [Alerts](../operations.md#alerts) use these metrics, and so do the
+dashboards.
 """
 
 

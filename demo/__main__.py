@@ -17,11 +17,11 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from demo import kubernetes, machine, overlay, report, stages, workspace
+from demo import current, kubernetes, machine, overlay, prometheus, results, stages, texts, workspace
 from demo.kubernetes import Cluster
 from demo.progress import Progress
 from loadgen.datasets.sizes import DATASETS
@@ -30,12 +30,13 @@ from loadgen.plan import PLANS
 from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from demo.prometheus import Server
     from demo.workspace import Workspace
     from loadgen.plan import Plan
 
-STEPS = 7
+STEPS = 8
 NAMESPACE = "default"
 _ROOT = Path(__file__).resolve().parent.parent
 _FAILED, _INTERRUPTED = 1, 130
@@ -52,18 +53,18 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
     parser.add_argument("--out", type=Path, default=workspace.default_output(root), help="where it writes")
     options = parser.parse_args(arguments)
     os.umask(0o022)  # tasks run as other users, and read the corpus
-    console = Console(width=None if sys.stdout.isatty() else report.WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else texts.WIDTH)
     place = workspace.Workspace(root, options.out.resolve(), options.size)
     plan = dataclasses.replace(PLANS[options.size], seed=options.seed)
     try:
         conclusion = _run(place, plan, console, keep=options.keep)
     except KeyboardInterrupt:
-        report.say(console, ["Interrupted: what the demo had started is ended, what it had installed is removed."])
+        texts.say(console, ["Interrupted: what the demo had started is ended, what it had installed is removed."])
         return _INTERRUPTED
     except (LoadgenError, OSError) as error:
         console.print(f"demo: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
         return _FAILED
-    report.say(console, conclusion)
+    texts.say(console, conclusion)
     return 0
 
 
@@ -76,8 +77,8 @@ class _Run:
     cluster: Cluster
     supervisor: Supervisor
     progress: Progress
-    prometheus: str | None
-    """URL; None if this machine has no Prometheus."""
+    prometheus: Server | None
+    """None if this machine has no Prometheus."""
 
 
 def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[str]:
@@ -92,40 +93,54 @@ def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[
             machine.check_ports([(overlay.HOST, overlay.PORT)])
             step.outcome = stages.make_dataset(place, DATASETS[place.size], plan.seed, supervisor, step.tell)
         with progress.step(2, "start the cluster, the operator and Prometheus") as step:
+            scrape = prometheus.prepare(place) if prometheus.is_installed() else None
             step.tell("starting the cluster")
             cluster = _cluster(place, supervisor)
-            step.outcome = stages.install(place, cluster, supervisor, step.tell)
-            run = _Run(place, plan, cluster, supervisor, progress, stages.watch(place, supervisor, step.tell))
-        if run.prometheus is None:
-            report.say(console, [report.NO_PROMETHEUS])
+            step.outcome = stages.install(place, cluster, scrape, supervisor, step.tell)
+            step.tell("starting Prometheus")
+            server = prometheus.start(place, supervisor) if scrape else None
+        if server is None:
+            texts.say(console, [texts.NO_PROMETHEUS])
         with _removed_at_the_end(cluster, place, progress):
-            conclusion = _show(run, keep=keep)
+            conclusion = _show(_Run(place, plan, cluster, supervisor, progress, server), keep=keep)
     return [f"Done in {time.monotonic() - started:.0f} s.", *conclusion]
 
 
 def _show(run: _Run, *, keep: bool) -> list[str]:
+    """Run the steps that the member is needed for; return the text to print when it is removed."""
     cluster, place, console = run.cluster, run.place, run.progress.console
     with run.progress.step(3, "apply the example: pool, policies, tasks, pipeline, benchmark") as step:
         step.outcome = stages.apply(place, run.plan, cluster, step.tell)
     with run.progress.step(4, "install a member, index, analyse, start the search service") as step:
         stages.await_pipeline(cluster, step.tell)
         step.outcome = "the search service runs under enforcement"
-    report.say(console, report.analysis(stages.latest_analysis(cluster)))
+    texts.say(console, texts.analysis(stages.latest_analysis(cluster)))
     with run.progress.step(5, f"measure what enforcement costs, about {max(run.plan.seconds / 60, 1):.0f} min") as step:
         measured = stages.await_benchmark(cluster, run.plan.seconds, step.tell)
         step.outcome = f"{run.plan.slices} slices measured"
-    table, results = report.benchmark(cluster, measured)
-    report.say(console, table)
+    table, figures = texts.benchmark(cluster, measured)
+    texts.say(console, table)
     with run.progress.step(6, "break the search engine and try to leak a private document") as step:
         found = stages.verify(cluster, place, run.supervisor, step.tell)
         step.outcome = "leaked in mode baseline, stopped in mode shai"
-    report.say(console, report.leak(found))
-    if keep:
-        things = [*report.links(run.prometheus), *report.things_to_try(cluster, place)]
-        report.say(console, report.conclusion(results, found, things))
+    texts.say(console, texts.leak(found))
+    with run.progress.step(7, "write the report") as step:
+        step.outcome = _report(run, found, step.tell)
+    if not keep:
+        return texts.conclusion(figures, found, texts.next_commands(place))
+    things = [*texts.links(place, run.prometheus), *texts.things_to_try(cluster, place)]
+    texts.say(console, texts.conclusion(figures, found, things))
+    with current.announced(place, stages.socket(place), place.scrape if run.prometheus else None):
         _until_interrupted(cluster)
-        return []
-    return report.conclusion(results, found, report.next_commands())
+    return []
+
+
+def _report(run: _Run, found: dict[str, Any], tell: Callable[[str], None]) -> str:
+    results.write(run.place, run.cluster, found, run.prometheus)
+    if run.prometheus is None:
+        return str(run.place.report)
+    tell("running the queries of the dashboards")
+    return f"{run.place.report}; {results.verify_panels(run.place, run.prometheus)}"
 
 
 def _cluster(place: Workspace, supervisor: Supervisor) -> Cluster:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from demo import probes
@@ -23,6 +25,17 @@ PROGRAM = "prometheus"
 _USERS = ("prometheus", "nobody")
 """The user of Debian's package, and one that every machine has."""
 _START_SECONDS = 60.0
+SCRAPE_SECONDS = 5.0
+"""As prometheus.yml says."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Prometheus that runs."""
+
+    url: str
+    started: float
+    """In seconds since 1970."""
 
 
 class PrometheusError(LoadgenError):
@@ -34,8 +47,8 @@ def is_installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-def prepare(place: Workspace) -> None:
-    """Make the directory from which Prometheus is configured, without what an earlier run left there.
+def prepare(place: Workspace) -> Path:
+    """Make the directory from which Prometheus is configured, without what an earlier run left there; return it.
 
     Prometheus' group may read what is written there, such as the key by which members know it; other users may not.
     """
@@ -46,16 +59,13 @@ def prepare(place: Workspace) -> None:
         os.chown(path, -1, _user().pw_gid)
         path.chmod(0o2750)  # what is made inside has the same group
     sources = place.root / "dashboards" / "rules"
-    for source, target in (
-        ("prometheus.yml", place.scrape),
-        ("recording.yml", rules),
-        ("alerts.yml", rules),
-    ):
-        shutil.copyfile(sources / source, target / source)
+    for name, folder in (("prometheus.yml", place.scrape), ("recording.yml", rules), ("alerts.yml", rules)):
+        shutil.copyfile(sources / name, folder / name)
+    return place.scrape
 
 
-def start(place: Workspace, supervisor: Supervisor) -> str:
-    """Start Prometheus; return its URL when it answers.
+def start(place: Workspace, supervisor: Supervisor) -> Server:
+    """Start Prometheus; return it when it answers.
 
     It runs on the load generator's core. The measurement counts the time of the measured processes only, and none of
     them is on that core.
@@ -74,7 +84,7 @@ def start(place: Workspace, supervisor: Supervisor) -> str:
         "Prometheus", command, log, user=user.pw_uid, group=user.pw_gid, extra_groups=(), cwd=data
     )
     supervisor.wait_until(lambda: probes.is_ready(port, "/-/ready"), process, "Prometheus", log, _START_SECONDS)
-    return f"http://127.0.0.1:{port}"
+    return Server(f"http://127.0.0.1:{port}", time.time())
 
 
 def _data(place: Workspace, user: pwd.struct_passwd) -> Path:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo import overlay, probes, prometheus
+from demo import overlay, probes
 from demo.kubernetes import KubernetesError, condition, holds
 from loadgen.datasets import corpus
 from loadgen.datasets.commands import SEED_COMMANDS
@@ -54,7 +54,7 @@ def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Super
     return f"{wanted.documents} documents, {wanted.users} users, {'made' if made else 'kept from the last run'}"
 
 
-def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Tell) -> str:
+def install(place: Workspace, cluster: Cluster, scrape: Path | None, supervisor: Supervisor, tell: Tell) -> str:
     """Install the custom resources and start the operator; return the way to use kubectl."""
     tell("installing the custom resources")
     cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
@@ -62,20 +62,11 @@ def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Te
     if cluster.find("namespace", _OPERATORS_NAMESPACE) is None:
         cluster.run("create", "namespace", _OPERATORS_NAMESPACE)
     tell("starting the operator")
-    prometheus.prepare(place)
-    _start_operator(place, cluster.kubeconfig, supervisor)
+    _start_operator(place, cluster.kubeconfig, scrape, supervisor)
     return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
 
 
-def watch(place: Workspace, supervisor: Supervisor, tell: Tell) -> str | None:
-    """Start Prometheus; return its URL, None if this machine has none."""
-    if not prometheus.is_installed():
-        return None
-    tell("starting Prometheus")
-    return prometheus.start(place, supervisor)
-
-
-def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
+def _start_operator(place: Workspace, kubeconfig: Path, scrape: Path | None, supervisor: Supervisor) -> None:
     """Start the operator on this machine, outside the cluster, and wait until it checks what is applied."""
     log = place.logs / "operator.log"
     ports = [free_port() for _ in range(2)]
@@ -85,10 +76,9 @@ def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) 
         "--images", place.images, "--shai", place.shai,
         "--probes", f"127.0.0.1:{ports[0]}", "--webhooks", f"127.0.0.1:{ports[1]}",
     ]  # fmt: skip
+    if scrape is not None:
+        command += ["--scrape", scrape]
     process = supervisor.start("the operator", command, log)
-
-    targets = [{"targets": [f"127.0.0.1:{ports[0]}"], "labels": {"cluster": "shai"}}]
-    (place.scrape / "targets" / "operator.json").write_text(json.dumps(targets))
     supervisor.wait_until(lambda: probes.is_ready(ports[0], "/readyz"), process, "the operator", log, 60.0)
 
 
@@ -192,6 +182,11 @@ def _pool(pool: dict[str, Any]) -> str:
     return condition(pool, "Ready")["message"]
 
 
+def socket(place: Workspace) -> Path:
+    """Return the socket of the first member's monitor."""
+    return place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
+
+
 def _member(cluster: Cluster, place: Workspace) -> Member:
     """Describe the pool's first member for `loadgen`, which breaks only twins of it."""
     (row,) = cluster.get("jailpool", overlay.POOL)["status"]["members"]
@@ -212,7 +207,7 @@ def _member(cluster: Cluster, place: Workspace) -> Member:
         image=Path(own["IMAGE"]),
         data=Path(own["DATA"]),
         manifests=place.examples,
-        monitor=directory / "run" / "monitor.sock",
+        monitor=socket(place),
         store=Path(own["REDIS_SOCKET"]),
         seed=place.data / SEED_COMMANDS,
         variables={**variables, **own},

@@ -83,6 +83,21 @@ class Workspace:
         return self.output / "scrape"
 
     @property
+    def results(self) -> Path:
+        """What the report was made from."""
+        return self.output / "results"
+
+    @property
+    def report(self) -> Path:
+        """The page with what was measured, and what was stopped."""
+        return self.output / "report.html"
+
+    @property
+    def current(self) -> Path:
+        """Says that a demo of this checkout is running, and where."""
+        return self.root / "out" / "demo" / "current.json"
+
+    @property
     def logs(self) -> Path:
         """One log per process."""
         return self.output / "logs"

@@ -84,9 +84,9 @@ FAULTS = (
     ("tasks", '"Failed"', '"Running"'),
     ("tasks", 'unless ignoring (task, level, mode) shai_pipeline_mode{mode="baseline"} == 1', ""),
     ("audit", "shai_audit_verified == 0", "shai_audit_verified < 0"),
-    ("enforcement", 'expr: up{job="shai-monitor"} == 0\n        for: 1m', 'expr: up{job="shai-monitor"} == 0'),
+    ("enforcement", 'expr: up{job="shai-monitor"} == 0\n        for: 2m', 'expr: up{job="shai-monitor"} == 0'),
     ("facts", 'le="10"', 'le="1"'),
-    ("interruptions", 'expr: up{job="shai-monitor"} == 0\n        for: 1m', 'expr: up{job="shai-monitor"} == 0'),
+    ("interruptions", 'expr: up{job="shai-monitor"} == 0\n        for: 2m', 'expr: up{job="shai-monitor"} == 0'),
     ("ages", "> 3 * 86400", "> 3 * 3600"),
 )
 

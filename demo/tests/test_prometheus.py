@@ -50,7 +50,7 @@ def command(pid: int) -> str:
 
 def test_it_has_the_rules_and_is_an_ordinary_user(place: Workspace) -> None:
     with Supervisor() as supervisor:
-        url = prometheus.start(place, supervisor)
+        url = prometheus.start(place, supervisor).url
         groups = answer(f"{url}/api/v1/rules")["groups"]
         assert {Path(group["file"]).name for group in groups} == {"recording.yml", "alerts.yml"}
         (pid,) = [pid for pid in processes.descendants(os.getpid()) if command(pid) == "prometheus"]

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo import report
+from demo import texts
+from demo.prometheus import Server
+from demo.workspace import Workspace
+
+PLACE = Workspace(Path("/home/you/shai"), Path("/home/you/shai/out/demo"), "quick")
 
 FOUND: dict[str, Any] = {
     "searches": {
@@ -57,12 +62,12 @@ def results(*overheads: tuple[int, dict[str, Any]]) -> dict[str, Any]:
     ],
 )
 def test_the_end_says_what_it_cost_what_was_stopped_and_what_to_type(measured: dict[str, Any], says: str) -> None:
-    lines = "\n".join(report.conclusion(measured, FOUND, report.next_commands())).splitlines()
+    lines = "\n".join(texts.conclusion(measured, FOUND, texts.next_commands(PLACE))).splitlines()
     headings = [line for line in lines if line and not line.startswith(" ")]
     assert headings == ["What it cost", "What was stopped", "What to type next"]
     assert says in " ".join(" ".join(lines).split())
     assert 'policy private(owner: "bob") forbids it' in " ".join(" ".join(lines).split())
-    assert max(map(len, lines)) <= report.WIDTH
+    assert max(map(len, lines)) <= texts.WIDTH
 
 
 STATUS: dict[str, Any] = {
@@ -89,7 +94,7 @@ STATUS: dict[str, Any] = {
 
 
 def test_of_an_analysis_the_most_frequent_reasons_are_told() -> None:
-    assert report.analysis({"metadata": {"name": "syse-0123456789ab"}, "status": STATUS}) == [
+    assert texts.analysis({"metadata": {"name": "syse-0123456789ab"}, "status": STATUS}) == [
         "$ kubectl describe analysisrun syse-0123456789ab   # says in short:",
         "597,000 accesses are expected of the tasks",
         "  granted    304,869  they need no monitor",
@@ -103,12 +108,22 @@ def test_of_an_analysis_the_most_frequent_reasons_are_told() -> None:
 
 def test_a_task_that_cannot_do_its_work_is_warned_of() -> None:
     warned = {**STATUS, "warnings": [{"message": "worker(carol, us) may read nothing of documents: " + "why " * 30}]}
-    lines = report.analysis({"metadata": {"name": "one"}, "status": warned})[-1].splitlines()
+    lines = texts.analysis({"metadata": {"name": "one"}, "status": warned})[-1].splitlines()
     assert lines[0].startswith("  warning: worker(carol, us) may read nothing of documents")
-    assert max(map(len, lines)) <= report.WIDTH
+    assert max(map(len, lines)) <= texts.WIDTH
 
 
 def test_what_was_found_fits_the_width() -> None:
-    lines = "\n".join(report.leak(FOUND)).splitlines()
-    assert max(map(len, lines)) <= report.WIDTH
+    lines = "\n".join(texts.leak(FOUND)).splitlines()
+    assert max(map(len, lines)) <= texts.WIDTH
     assert any("as bob: 2 results, 1 of them private to bob" in line for line in lines)
+
+
+@pytest.mark.parametrize("server", [None, Server("http://127.0.0.1:19090", 0.0)])
+def test_what_runs_has_links_and_a_command_for_load(server: Server | None) -> None:
+    lines = texts.links(PLACE, server)
+    shown = {line.split()[0]: line.split()[-1] for line in lines if "http" in line or "file:" in line}
+    assert ("Prometheus" in shown) == (server is not None)
+    assert shown["report"] == "file:///home/you/shai/out/demo/report.html"
+    assert ".venv/bin/locust -f loadgen/scenarios/spike.py" in lines[-1]
+    assert max(map(len, lines)) <= texts.WIDTH

@@ -7,7 +7,7 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from demo import overlay
+from demo import overlay, stages
 from loadgen.datasets import population
 from loadgen.results import tables
 from loadgen.stacks.monitor import Monitor
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from demo.kubernetes import Cluster
+    from demo.prometheus import Server
     from demo.workspace import Workspace
 
 WIDTH = tables.WIDTH
-NO_PROMETHEUS = "      Prometheus is not installed (`apt-get install prometheus`): there are no metrics over time"
+NO_PROMETHEUS = "      Prometheus is not installed (`apt-get install prometheus`): the report has nothing over time"
 _CAUSES = 3
 
 
@@ -99,29 +100,33 @@ def conclusion(results: dict[str, Any], found: dict[str, Any], following: list[s
     ]
 
 
-def next_commands() -> list[str]:
+def next_commands(place: Workspace) -> list[str]:
     """Return the commands to type after a demo that has ended."""
     return [
+        f"xdg-open {place.report}   # all of this, with charts",
         "make demo KEEP=1            # leaves it running: a search page with logins, kubectl, rollouts",
         "make bench                  # what else can be measured",
         "less docs/guide.md          # a pipeline of your own",
     ]
 
 
-def links(prometheus: str | None) -> list[str]:
-    """Return the pages to open while the demo stays up."""
-    shown = [("search", f"http://{overlay.HOST}:{overlay.PORT}", "")]
-    if prometheus is not None:
-        shown.append(("Prometheus", f"{prometheus}/alerts", "the rules, and what they have found"))
-    return [f"{name:<11} {url}" + (f"   {about}" if about else "") for name, url, about in shown]
+def links(place: Workspace, server: Server | None) -> list[str]:
+    """Return the pages to open while the demo stays up, and the command that makes load."""
+    shown = [("search page", f"http://{overlay.HOST}:{overlay.PORT}")]
+    if server is not None:
+        shown.append(("Prometheus", f"{server.url}/alerts"))
+    shown.append(("report", f"file://{place.report}"))
+    return [
+        *(f"{name:<11}  {url}" for name, url in shown),
+        "load         .venv/bin/locust -f loadgen/scenarios/spike.py   # or make scenario NAME=spike",
+    ]
 
 
 def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
     """Return the commands to type while the demo stays up."""
     people = population.load(place.data)
     document = checks.private_document(place.data, "bob")
-    socket = place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
-    command = Monitor(place.shai, socket).command
+    command = Monitor(place.shai, stages.socket(place)).command
     return [
         f"Log in at the search page with a demo key, and search “{document.title}” as alice and as bob.",
         *(f"  {name:5} {people[name].seed.hex()}" for name in ("alice", "bob")),
