@@ -100,8 +100,8 @@ func TestCounterReset(t *testing.T) {
 	}
 	counter(&text, `shai_denials_total{pipeline="syse",policy="private",reason="policy"}`, values)
 	end := begin.Add(10 * time.Minute)
-	r, err := Read(t.Context(), Wanted{Server: prometheus(t, text.String()), From: begin, To: end, Scrape: 15 * time.Second},
-		quiet)
+	r, err := Read(t.Context(), Wanted{Server: prometheus(t, text.String()), From: begin, To: end,
+		Scrape: 15 * time.Second}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
