@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
 
 from shai_operator.metrics import exposition
 from shai_operator.metrics.counted import SCRAPES_REJECTED
+from shai_operator.metrics.exposition import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,45 +31,54 @@ _WRITE_SECONDS = 10.0
 _TOO_MANY = 503
 
 
+@dataclass
+class _Text:
+    """A text that is being made, or has been."""
+
+    task: asyncio.Task[bytes]
+    made: float
+    answers: int = 0
+    """The scrapes that have got it."""
+
+
 class Scrapes:
     """The answers to scrapes. ``take`` is called from the event loop."""
 
     def __init__(self, take: Callable[[], Snapshot]) -> None:
         self._take = take
-        self._text: asyncio.Task[bytes] | None = None
-        self._made = 0.0
-        self._answered = 0
-        """The scrapes that have got the text."""
+        self._texts: dict[Format, _Text] = {}
         self._answering = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one scrape."""
-        text = self._present()
+        wanted = Format.accepted(request.headers.get("Accept", ""))
+        text = self._present(wanted)
         if text is None:
             SCRAPES_REJECTED.inc()
             return web.Response(status=_TOO_MANY, text=f"more than {MOST} scrapes a second; scrape less often\n")
         self._answering += 1
         try:
-            return await _send(request, await asyncio.shield(text))
+            return await _send(request, wanted, await asyncio.shield(text))
         finally:
             self._answering -= 1
 
-    def _present(self) -> asyncio.Task[bytes] | None:
+    def _present(self, wanted: Format) -> asyncio.Task[bytes] | None:
         """Return the text that is being made, or was made just now; None when there are too many scrapes."""
         now = time.monotonic()
         if self._answering >= MOST:
             return None
-        if self._text is None or (self._text.done() and now - self._made >= _FRESH_SECONDS):
-            self._made, self._answered = now, 0
-            self._text = asyncio.create_task(asyncio.to_thread(exposition.text, self._take()))
-        if self._answered >= MOST:
+        last = self._texts.get(wanted)
+        if last is None or (last.task.done() and now - last.made >= _FRESH_SECONDS):
+            task = asyncio.create_task(asyncio.to_thread(exposition.text, self._take(), wanted))
+            last = self._texts[wanted] = _Text(task, now)
+        if last.answers >= MOST:
             return None
-        self._answered += 1
-        return self._text
+        last.answers += 1
+        return last.task
 
 
-async def _send(request: web.Request, text: bytes) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_LATEST, "Content-Length": str(len(text))})
+async def _send(request: web.Request, wanted: Format, text: bytes) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": wanted.value, "Content-Length": str(len(text))})
     try:
         async with asyncio.timeout(_WRITE_SECONDS):
             await response.prepare(request)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from shai_operator.metrics import benchmarks, pipelines, pools
@@ -22,23 +24,40 @@ if TYPE_CHECKING:
     from shai_operator.metrics.samples import Snapshot
 
 
-def text(snapshot: Snapshot) -> bytes:
+class Format(Enum):
+    """A format of the text; the value is its content type."""
+
+    PLAIN = CONTENT_TYPE_LATEST
+    OPENMETRICS = openmetrics.CONTENT_TYPE_LATEST
+
+    @classmethod
+    def accepted(cls, header: str) -> Format:
+        """Return the format for a client that sends this header Accept."""
+        return cls.OPENMETRICS if "application/openmetrics-text" in header else cls.PLAIN
+
+
+def text(snapshot: Snapshot, wanted: Format) -> bytes:
     """Return what the process has counted, and what the snapshot says. It takes a while: call it in a thread."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(snapshot))
-    return generate_latest(REGISTRY) + generate_latest(registry)
+    registry.register(_Everything(snapshot))
+    encode = openmetrics.generate_latest if wanted is Format.OPENMETRICS else generate_latest
+    return encode(registry)
 
 
-class _Snapshot(Collector):
+class _Everything(Collector):
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def collect(self) -> Iterable[Family]:
-        """Return the families in the order of the table. A series that occurs twice counts once."""
+        """Return the process' families, then the objects' in the order of the table.
+
+        A series that occurs twice counts once.
+        """
         found: dict[str, dict[tuple[str, ...], float]] = {}
         for sample in _samples(self._snapshot):
             found.setdefault(sample.name, {}).setdefault(sample.labels, sample.value)
-        return [_family(metric, found[metric.name]) for metric in METRICS if metric.name in found]
+        yield from REGISTRY.collect()
+        yield from (_family(metric, found[metric.name]) for metric in METRICS if metric.name in found)
 
 
 def _samples(snapshot: Snapshot) -> Iterator[Sample]:

@@ -17,6 +17,7 @@ from aiohttp import web
 from shai_operator.control import scrapes
 from shai_operator.control.scrapes import MOST, Scrapes
 from shai_operator.metrics import counted, exposition
+from shai_operator.metrics.exposition import Format
 from shai_operator.metrics.samples import Snapshot
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ class Texts:
         self.made = 0
         self.gate = threading.Event()
 
-    def __call__(self, _: Snapshot) -> bytes:
+    def __call__(self, _: Snapshot, wanted: Format) -> bytes:
         self.gate.wait()
         self.made += 1
-        return self.text
+        return self.text if wanted is Format.PLAIN else b"# EOF\n"
 
 
 @pytest.fixture
@@ -59,9 +60,9 @@ async def served(answers: Scrapes) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-async def scrape(port: int) -> tuple[int, str]:
+async def scrape(port: int, accept: str = "*/*") -> tuple[int, str]:
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(headers={"Accept": accept}) as session,
         session.get(f"http://127.0.0.1:{port}/metrics") as response,
     ):
         return response.status, await response.text()
@@ -128,11 +129,19 @@ async def test_a_text_that_cannot_be_made_is_an_error_and_is_made_again(
     texts.gate.set()
     monkeypatch.setattr(scrapes, "_FRESH_SECONDS", 0.0)
 
-    def broken(_: Snapshot) -> bytes:
-        raise ValueError("no text")
+    def broken(_: Snapshot, wanted: Format) -> bytes:
+        raise ValueError(f"no text in {wanted}")
 
     async with served(Scrapes(lambda: NOTHING)) as port:
         monkeypatch.setattr(exposition, "text", broken)
         assert (await scrape(port))[0] == 500
         monkeypatch.setattr(exposition, "text", texts)
         assert (await scrape(port))[0] == 200
+
+
+async def test_the_format_is_the_one_that_the_client_prefers(texts: Texts) -> None:
+    texts.gate.set()
+    prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    async with served(Scrapes(lambda: NOTHING)) as port:
+        assert (await scrape(port, prometheus))[1] == "# EOF\n"
+        assert (await scrape(port, "text/plain"))[1] == "shai_up 1\n"

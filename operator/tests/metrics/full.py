@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from shai_operator.metrics import exposition
+from shai_operator.metrics.exposition import Format
 from shai_operator.metrics.samples import CANARY, COMPLETED, STABLE, Snapshot, objects
 from shai_operator.reconcile.judging import Usage
 from tests.reconcile.builders import condition, inventory, resource
@@ -109,6 +110,6 @@ def series(taken: Snapshot) -> dict[tuple[str, tuple[tuple[str, str], ...]], flo
     """Return the samples that Prometheus reads, by name and sorted labels."""
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(exposition.text(taken).decode())
+        for family in text_string_to_metric_families(exposition.text(taken, Format.PLAIN).decode())
         for sample in family.samples
     }

@@ -5,14 +5,22 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from shai_operator.__main__ import main
 from shai_operator.metrics import counted, exposition
 from shai_operator.metrics.declared import BY_NAME, COUNTER, HISTOGRAM, METRICS
+from shai_operator.metrics.exposition import Format
 from tests.metrics import full
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client.metrics_core import Metric
 
 _FOREIGN = ("python_", "process_")
 """Of the client library: the process, the interpreter."""
@@ -28,7 +36,7 @@ def exposed() -> str:
         (counted.API_REQUESTS, ("get", "Pipeline")),
     ):
         labelled.labels(*values)
-    return exposition.text(full.snapshot()).decode()
+    return exposition.text(full.snapshot(), Format.PLAIN).decode()
 
 
 def test_what_is_exported_is_what_is_declared(exposed: str) -> None:
@@ -47,6 +55,23 @@ def test_prometheus_finds_nothing_to_improve(exposed: str) -> None:
         ["promtool", "check", "metrics"], input=exposed, capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_both_formats_say_the_same(exposed: str) -> None:
+    found = exposition.text(full.snapshot(), Format.OPENMETRICS).decode()
+
+    def series(families: Iterable[Metric]) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
+        said: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
+        for family in families:
+            for sample in family.samples:
+                if not sample.name.startswith(_FOREIGN):
+                    said.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+        return said
+
+    families = openmetrics.text_string_to_metric_families(found)  # type: ignore[no-untyped-call]  # has no types
+    assert series(families) == series(text_string_to_metric_families(exposed))
+    assert found.endswith("# EOF\n")
+    assert found.count("# EOF") == 1
 
 
 def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
