@@ -10,7 +10,7 @@ import (
 )
 
 // format is the version of results.json.
-const format = 3
+const format = 4
 
 func (a *All) addResults(name string, text []byte) error {
 	results := Results{Name: name, Text: text}
