@@ -16,7 +16,7 @@ from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, friends, options, targets
+from loadgen.scenarios import definitions, friends, options, page, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from locust.argument_parser import LocustArgumentParser
     from locust.env import Environment
     from locust.runners import Runner
+    from locust.web import WebUI
 
     from loadgen.datasets.population import Population
     from loadgen.scenarios.definitions import Scenario
@@ -64,13 +65,14 @@ class Shape(LoadTestShape):
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def add_options(parser: LocustArgumentParser) -> None:
     """Add the options of scenarios to Locust's."""
-    parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS)
+    # Locust would offer its page, which needs no password, to the whole network.
+    parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS, web_host="localhost")
     group = parser.add_argument_group("scenario")
     options.add(group)
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
-def prepare(environment: Environment, runner: Runner, **_: Any) -> None:
+def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_: Any) -> None:
     """Find what gets the load, once, before the first user."""
     given = options_of(runner)
     if not isinstance(environment.shape_class, Shape):
@@ -100,6 +102,8 @@ def prepare(environment: Environment, runner: Runner, **_: Any) -> None:
             tally=tally,
             judged=judged,
         )
+        if web_ui is not None:
+            page.extend(web_ui, shape.conductor.parts)
     if not isinstance(runner, MasterRunner):
         _behave(environment, target, people, tally)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from loadgen.driving.metrics import Tally
     from loadgen.scenarios.definitions import Scenario
+    from loadgen.scenarios.recording import Part
     from loadgen.scenarios.targets import Target
     from loadgen.thresholds import Threshold
 
@@ -83,6 +84,10 @@ class Conductor:
     def seconds(self) -> float:
         """How long the load takes."""
         return float(self._options.run_time or self._scenario.seconds[self._target.size])
+
+    def parts(self) -> list[Part]:
+        """Return the phases of the present run, or of the last one, and the whole run."""
+        return self.recording.parts()
 
     def is_over(self) -> bool:
         """Whether all users have left, and all they did is counted; asked again and again after the load's end."""
