@@ -151,7 +151,7 @@ class Browser:
         return base64.b64decode(made["data"])
 
     def expect(self, text: str) -> None:
-        """Let lines with this text on the console pass: the test provokes them."""
+        """Let faults with this text pass: the test provokes them."""
         self._expected.append(text)
 
     def faults(self) -> list[str]:
@@ -161,9 +161,9 @@ class Browser:
             for entry in self.driver.get_log("browser")  # type: ignore[no-untyped-call]
             if entry["level"] == "SEVERE"
         ]
-        return [f"console: {line}" for line in console if not any(text in line for text in self._expected)] + [
-            f"request to {url}" for url in self._requested() if not _is_local(url)
-        ]
+        found = [f"console: {line}" for line in console]
+        found += [f"request to {url}" for url in self._requested() if not _is_local(url)]
+        return [fault for fault in found if not any(text in fault for text in self._expected)]
 
     def _requested(self) -> Iterator[str]:
         for entry in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]

@@ -57,8 +57,12 @@ have access, too: "shai explain" decides on one of them now.`,
 }
 
 func printReaders(w io.Writer, r api.Readers) {
-	fmt.Fprintf(w, "%s of %s (%s): %s, by the analysis of %s\n", r.Access, printable(r.Conduit), printable(r.Policy),
-		counted(r.Total, "user"), r.Analyzed.Format(time.RFC3339))
+	who := "users and tasks"
+	if r.Total == 1 {
+		who = "user or task"
+	}
+	fmt.Fprintf(w, "%s of %s (%s): %s %s, by the analysis of %s\n", r.Access, printable(r.Conduit), printable(r.Policy),
+		grouped(uint64(r.Total)), who, r.Analyzed.Format(time.RFC3339))
 	if !r.Current {
 		fmt.Fprintln(w, "facts or the bundle have changed since: shai analyze")
 	}

@@ -75,6 +75,9 @@ func (e *events) write(format string, arguments ...any) error {
 	if err == nil {
 		err = e.control.Flush()
 	}
+	if err == nil { // a deadline that has passed would break off the stream at its end
+		err = e.control.SetWriteDeadline(time.Time{})
+	}
 	if err != nil {
 		e.end()
 	}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -150,6 +152,36 @@ func TestStream(t *testing.T) {
 		until(t, stream, ": alive")
 		if took := time.Since(before); took > heartbeat {
 			t.Errorf("the heartbeat came after %s", took)
+		}
+	})
+}
+
+// A stream on which nothing has happened for some time ends whole when the monitor does.
+func TestStreamsEndWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &denied{Service: new(apitest.Service), followers: map[chan audit.Record]bool{}}
+		listener := pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- api.Serve(ctx, []net.Listener{listener}, New(d, nil)) }()
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		listener.accepted <- theirs
+		fmt.Fprintf(ours, "GET /data/denials HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		response, err := http.ReadResponse(bufio.NewReader(ours), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		go func() {
+			time.Sleep(patience + time.Second)
+			stop()
+		}()
+		if text, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(text), "event: begin") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

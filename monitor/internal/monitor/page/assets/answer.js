@@ -63,7 +63,7 @@ export function showReaders(readers, question) {
   byId("readers-title").replaceChildren(`Who else can ${verb} it`);
   const rest = [" By the analysis of ", at(readers.analyzed),
     current ? ", which reflects the facts of now." : ": facts or policies have changed since."];
-  const count = total === 0 ? "Nobody who is expected." : `${total.toLocaleString("en")} ${total === 1 ? "user" : "users"}.`;
+  const count = total === 0 ? "Nobody who is expected." : `${total.toLocaleString("en")} ${total === 1 ? "user or task" : "users and tasks"}.`;
   byId("readers-hint").replaceChildren(count, ...rest);
   byId("people").replaceChildren(...readers.readers.map(reader => person(reader, question)),
     ...(total > readers.readers.length
@@ -90,27 +90,24 @@ export function showDecisions(records) {
 
 // record returns an audit record as an item of a list.
 export function record(one) {
-  const {principal = "", task = "", operation, conduit = "", allowed} = one;
-  const region = regionOf(one);
-  const why = conduit && (principal || task) ? [" ", make("a", {
-    href: linkTo({pipeline: one.pipeline, principal, region, conduit, task: principal ? "" : task, access: accessOf(one)}),
-    "aria-label": `Why ${principal || task}, ${conduit}`.slice(0, 200),
-  }, "Why?")] : [];
-  const times = 1 + (one.repeated ?? 0);
-  return make("li", {},
-    make("p", {class: "line"}, make("span", {class: allowed ? "mark holds" : "mark fails"}, allowed ? "allowed" : "denied"), " ",
-      at(one.time), " ", make("b", {}, shown(principal || task || "a task")), ` ${operation ?? ""} `,
-      shown(conduit, "code"), ...why),
-    make("p", {class: "hint"}, shown(one.reason ?? ""), times > 1 ? ` (${times.toLocaleString("en")} times)` : ""));
-}
-
-// accessOf returns what to ask about a record: its operation may be another one.
-function accessOf(one) {
-  return ["write", "append", "truncate", "create"].includes(one.operation) ? "write" : "read";
+  const {task = "", operation = "", conduit = "", allowed, repeated = 0} = one;
+  const principal = one.principal?.startsWith("task/") ? "" : one.principal ?? "";
+  const asked = {pipeline: one.pipeline, principal, region: regionOf(one, principal), conduit,
+    task: principal ? "" : task, access: operation === "write" ? "write" : "read"};
+  const line = make("p", {class: "line"},
+    make("span", {class: allowed ? "mark holds" : "mark fails"}, allowed ? "allowed" : "denied"), " ", at(one.time), " ",
+    make("b", {}, shown(principal || task || "a task")), ` ${operation} `, shown(conduit, "code"));
+  if (conduit && (principal || task)) {
+    line.append(" ", make("a", {href: linkTo(asked)}, "Why?", make("span", {class: "unseen"}, " ",
+      shown(principal || task), " ", operation, " ", shown(conduit))));
+  }
+  const times = repeated > 0 ? ` (${(1 + repeated).toLocaleString("en")} times)` : "";
+  const reason = (one.reason ?? "").split(" [", 1)[0]; // what follows is for programs, and for Why?
+  return make("li", {}, line, make("p", {class: "hint"}, shown(reason), times));
 }
 
 // regionOf returns the region of an instance such as worker(alice, de).
-function regionOf(one) {
+function regionOf(one, principal) {
   const found = /^[^(]*\((.*), ([^,"]*)\)$/.exec(one.instance ?? "");
-  return found && found[1] === one.principal ? found[2] : "";
+  return found && found[1] === principal ? found[2] : "";
 }

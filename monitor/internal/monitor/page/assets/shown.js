@@ -2,7 +2,7 @@
 // Texts from users' files as nodes. A text only ever becomes text: nothing here, and by the
 // page's policy nothing anywhere, makes markup of it.
 
-const HEAD = 160, TAIL = 40; // characters of a long text that are shown
+const HEAD = 300, TAIL = 60; // characters of a long text that are shown
 // What has no shape of its own, as in shai's output: it must not look like another name.
 const unprintable = /(?! )[\p{C}\p{Z}]/gu;
 
