@@ -130,7 +130,8 @@ def _show(run: _Run, *, keep: bool) -> list[str]:
         return texts.conclusion(figures, found, texts.next_commands(place))
     things = [*texts.links(place, run.prometheus), *texts.things_to_try(cluster, place)]
     texts.say(console, texts.conclusion(figures, found, things))
-    with current.announced(place, stages.socket(place), place.scrape if run.prometheus else None):
+    scrape = place.scrape if run.prometheus else None
+    with current.announced(place, stages.socket(place), scrape, stages.describe_member(cluster, place)):
         _until_interrupted(cluster)
     return []
 

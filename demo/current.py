@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def announced(place: Workspace, socket: Path, scrape: Path | None) -> Iterator[None]:
+def announced(place: Workspace, socket: Path, scrape: Path | None, member: Path) -> Iterator[None]:
     """Say where the demo is while it runs; ``loadgen.scenarios.demonstration`` reads this.
 
     The file is always in the checkout, wherever the demo writes its other files. A reader never sees a part of it.
@@ -29,6 +29,7 @@ def announced(place: Workspace, socket: Path, scrape: Path | None) -> Iterator[N
         "data": str(place.data),
         "socket": str(socket),
         "scrape": None if scrape is None else str(scrape),
+        "member": str(member),
     }
     place.current.parent.mkdir(parents=True, exist_ok=True)
     new = place.current.with_suffix(".new")

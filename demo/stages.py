@@ -14,7 +14,7 @@ from demo.kubernetes import KubernetesError, condition, holds
 from loadgen.datasets import corpus
 from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.errors import LoadgenError
-from loadgen.stacks.member import Member
+from loadgen.stacks.member import Member, write
 from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import ProcessFailedError, tail
 from loadgen.verifying import verification
@@ -185,6 +185,13 @@ def _pool(pool: dict[str, Any]) -> str:
 def socket(place: Workspace) -> Path:
     """Return the socket of the first member's monitor."""
     return place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
+
+
+def describe_member(cluster: Cluster, place: Workspace) -> Path:
+    """Write a description of the pool's first member, for measurements by hand; return its path."""
+    path = place.output / "member.json"
+    write(_member(cluster, place), path)
+    return path
 
 
 def _member(cluster: Cluster, place: Workspace) -> Member:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("scrape", [None, "scrape"])
 def test_the_demo_is_found_while_it_runs(tmp_path: Path, scrape: str | None) -> None:
     place = Workspace(tmp_path, tmp_path / "elsewhere", "smoke")
-    with current.announced(place, tmp_path / "monitor.sock", tmp_path / scrape if scrape else None):
+    with current.announced(
+        place, tmp_path / "monitor.sock", tmp_path / scrape if scrape else None, tmp_path / "m.json"
+    ):
         found = demonstration.find(place.current)
+        assert found.member == tmp_path / "m.json"
         assert (found.host, found.pipeline, found.size) == ("http://127.0.10.1:8640", "syse", "smoke")
         assert (found.data, found.socket) == (place.data, tmp_path / "monitor.sock")
         assert found.scrape == (tmp_path / scrape if scrape else None)
