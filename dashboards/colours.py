@@ -23,7 +23,7 @@ class Colour:
         return "#" + bytes((3 * light + 2 * dark) // 5 for light, dark in parts).hex()
 
 
-_GREY, _PALE = Colour("#6a7080", "#9aa3b5"), Colour("#868c99", "#778094")
+_GREY = Colour("#6a7080", "#9aa3b5")
 _BLUE, _GREEN, _RED, _AMBER = (
     Colour("#1f62b8", "#6fb1ff"), Colour("#24734a", "#6fcf97"), Colour("#b3261e", "#ff8a7a"),
     Colour("#b56a00", "#f0a63a"),
@@ -38,7 +38,7 @@ TABLE = {
     # Modes; control is a second installation in mode baseline, paper what was published.
     "modes": {
         "baseline": _GREY,
-        "control": _PALE,
+        "control": _SAND,
         "dynamic": _AMBER,
         "dynamic-lazy": _BROWN,
         "shai": _BLUE,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from typing import Any
 
@@ -93,8 +95,9 @@ def test_colours_stand_out_in_both_themes_of_grafana(ground: str) -> None:
 
 
 def test_modes_differ_in_colour() -> None:
-    shown = [colour.either for colour in colours.TABLE["modes"].values()]
-    assert len(set(shown)) == len(shown)
+    for one, other in itertools.combinations(colours.TABLE["modes"].items(), 2):
+        apart = math.dist(bytes.fromhex(one[1].either[1:]), bytes.fromhex(other[1].either[1:]))
+        assert apart > 35, f"{one} looks like {other}"
 
 
 def test_a_mode_has_its_colour_and_not_that_of_a_longer_name(board: Board) -> None:
