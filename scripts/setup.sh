@@ -61,7 +61,6 @@ python3-venv        /usr/share/python-wheels
 prometheus          promtool
 chromium            chromium
 chromium-driver     chromedriver
-poppler-utils       pdftotext
 npm                 npm
 "
 

@@ -19,7 +19,7 @@
 
 #include "shai_wire.h"
 
-#define SHAI_CONTROL_VERSION 2
+#define SHAI_CONTROL_VERSION 3
 #define SHAI_CONTROL_MAX 65536 /* largest record, in bytes */
 #define SHAI_CONTROL_FD 5
 
@@ -61,7 +61,7 @@ enum shai_control_type {
 	SHAI_CONTROL_ASK_OPEN = 69,     /* a worker's SHAI_OPEN, answered with RELAY */
 	SHAI_CONTROL_EVENTS = 70,       /* what happened, in order */
 	SHAI_CONTROL_FENCED = 71, /* what came before the FENCE is in force, who ended is gone */
-	SHAI_CONTROL_IDLE = 72,   /* how many workers wait for a connection */
+	SHAI_CONTROL_COUNTS = 72, /* how many workers there are, and what was opened for them */
 	SHAI_CONTROL_COMPARE = 73 /* is a worker that was rolled back what it was when sealed? */
 };
 
@@ -312,10 +312,13 @@ struct shai_control_events {
 	uint32_t reserved;
 };
 
-struct shai_control_idle {
+struct shai_control_counts {
 	struct shai_control_header header;
-	uint32_t workers;
+	uint32_t idle;        /* workers that wait for a connection */
+	uint32_t rolled_back; /* workers that live and serve one session after the other */
+	uint32_t forked;      /* workers that live and serve one */
 	uint32_t reserved;
+	uint64_t opens; /* documents opened for workers without a question, since the start */
 };
 
 /* The worker has been rolled back, and has no session before the answer. */
@@ -351,7 +354,7 @@ static_assert(sizeof(struct shai_control_notification) == 96, "no padding");
 static_assert(sizeof(struct shai_control_ask_bind) == 240, "no padding");
 static_assert(sizeof(struct shai_control_event) == 544, "no padding");
 static_assert(sizeof(struct shai_control_events) == 16, "no padding");
-static_assert(sizeof(struct shai_control_idle) == 16, "no padding");
+static_assert(sizeof(struct shai_control_counts) == 32, "no padding");
 static_assert(sizeof(struct shai_control_compare) == 24, "no padding");
 static_assert(sizeof(struct shai_counters) == SHAI_COUNTERS_COUNT * sizeof(uint64_t),
     "an event has room for the counters");

@@ -187,6 +187,7 @@ documents_open(struct supervisor *s, struct session *session, const struct worke
 		documents_ask(s, session, record->open);
 		return;
 	}
+	s->opens += opened.count;
 	documents_answer(
 	    s, session, (struct bytes){.start = &answer, .length = sizeof(answer)}, &opened);
 	descriptors_close(&opened);

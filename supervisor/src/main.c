@@ -171,7 +171,8 @@ tell_ended(struct supervisor *s)
 	    .header = monitor_header(SHAI_CONTROL_ENDED, sizeof(record)),
 	    .status = s->zygote_status};
 
-	while (monitor_send(s, &record, sizeof(record), -1) != 0 && s->full && !s->lost)
+	while ((monitor_tell_counts(s) != 0 || monitor_send(s, &record, sizeof(record), -1) != 0) &&
+	       s->full && !s->lost)
 		loop_turn(INT64_MAX);
 }
 

@@ -9,8 +9,8 @@
 #include "text.h"
 #include "workers.h"
 
-/* How often the monitor is told of idle workers. */
-#define IDLE_INTERVAL (100 * MILLISECOND)
+/* How often the monitor is told of counts. */
+#define COUNTS_INTERVAL (100 * MILLISECOND)
 
 struct shai_control_header
 monitor_header(enum shai_control_type type, size_t size)
@@ -54,41 +54,76 @@ tell_fenced(struct supervisor *s)
 	return 0;
 }
 
-/* Tells the number of idle workers when it has changed. Returns when to ask again. */
-static int64_t
-tell_idle(struct supervisor *s, int64_t now)
+static struct shai_control_counts
+count(const struct supervisor *s)
 {
-	struct shai_control_idle record = {
-	    .header = monitor_header(SHAI_CONTROL_IDLE, sizeof(record)),
-	    .workers = s->workers[WORKER_IDLE]};
+	struct shai_control_counts counts = {
+	    .header = monitor_header(SHAI_CONTROL_COUNTS, sizeof(counts)),
+	    .idle = s->workers[WORKER_IDLE],
+	    .rolled_back = s->sealed,
+	    .opens = s->opens};
+	uint32_t living = 0;
 
-	if (record.workers == s->idle_told)
+	for (size_t i = WORKER_NONE + 1; i < WORKER_STATES; i++)
+		living += s->workers[i];
+	counts.forked = living - s->sealed;
+	return counts;
+}
+
+/* Whether the counts differ from those that were told, which are 0 at first. */
+static bool
+have_changed(const struct supervisor *s, const struct shai_control_counts *counts)
+{
+	struct shai_control_counts told = s->told;
+
+	told.header = counts->header;
+	return memcmp(counts, &told, sizeof(told)) != 0;
+}
+
+int
+monitor_tell_counts(struct supervisor *s)
+{
+	struct shai_control_counts counts = count(s);
+
+	if (!have_changed(s, &counts))
+		return 0;
+	if (monitor_send(s, &counts, sizeof(counts), -1) != 0)
+		return -1;
+	s->told = counts;
+	return 0;
+}
+
+/* Tells the counts when they have changed. Returns when to ask again. */
+static int64_t
+tell_counts(struct supervisor *s, int64_t now)
+{
+	struct shai_control_counts counts = count(s);
+
+	if (!have_changed(s, &counts))
 		return INT64_MAX;
-	if (now < s->idle_after)
-		return s->idle_after;
-	if (monitor_send(s, &record, sizeof(record), -1) == 0) {
-		s->idle_told = record.workers;
-		s->idle_after = now + IDLE_INTERVAL;
-	}
+	if (now < s->tell_after)
+		return s->tell_after;
+	if (monitor_tell_counts(s) == 0)
+		s->tell_after = now + COUNTS_INTERVAL;
 	return INT64_MAX;
 }
 
 int64_t
 monitor_report(struct supervisor *s)
 {
-	int64_t now = loop_now(), idle, events;
+	int64_t now = loop_now(), counts, events;
 
 	if (s->full || s->lost)
 		return INT64_MAX;
 	if (events_deadline() <= now && sent(s, events_flush(SHAI_CONTROL_FD)) != 0)
 		return INT64_MAX;
 	if (s->fencing)
-		s->idle_after = now; /* what is told before the fence is how things are */
-	idle = tell_idle(s, now);
+		s->tell_after = now; /* what is told before the fence is how things are */
+	counts = tell_counts(s, now);
 	if (tell_fenced(s) != 0)
 		return INT64_MAX;
 	events = s->full ? INT64_MAX : events_deadline();
-	return idle < events ? idle : events;
+	return counts < events ? counts : events;
 }
 
 struct shai_control_event *

@@ -16,9 +16,12 @@ struct shai_control_header monitor_header(enum shai_control_type type, size_t si
  */
 int monitor_send(struct supervisor *s, const void *record, size_t size, int descriptor);
 
+/* Sends the counts if they have changed. Returns 0, or -1 as monitor_send. */
+int monitor_tell_counts(struct supervisor *s);
+
 /*
- * Sends what is due: events, the answer to a fence, the number of idle workers. Returns
- * when this has to be called again at the latest.
+ * Sends what is due: events, the answer to a fence, counts. Returns when this has to be called
+ * again at the latest.
  */
 int64_t monitor_report(struct supervisor *s);
 

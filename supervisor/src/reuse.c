@@ -22,6 +22,7 @@ reuse_sealed(struct supervisor *s, const struct shai_control_sealed *record)
 	if (worker == NULL || worker->state != WORKER_BORN || worker->sealing != record->id)
 		return; /* it has died since */
 	worker->sealed = notification_continue(s, record->id) == 0;
+	s->sealed += worker->sealed;
 }
 
 /*

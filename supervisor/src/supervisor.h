@@ -183,14 +183,16 @@ struct supervisor {
 	uint64_t fenced;  /* the number of a fence that is not answered */
 	uint32_t awaited; /* sessions whose end it waits for: a killed worker may still run */
 	bool fencing;
-	uint32_t idle_told;
-	int64_t idle_after;
+	struct shai_control_counts told; /* the last counts */
+	int64_t tell_after;              /* no others before */
+	uint64_t opens;                  /* documents opened for workers here */
 
 	/* Only the first settings.slots entries of these are used. */
 	struct slot slot[SHAI_SLOTS_MAX];
 	struct session session[SHAI_SLOTS_MAX]; /* of the slot with the same index */
 	struct worker worker[SHAI_SLOTS_MAX];
 	uint32_t workers[WORKER_STATES];         /* how many are in each state but WORKER_NONE */
+	uint32_t sealed;                         /* how many are sealed */
 	TAILQ_HEAD(sessions, session) unsettled; /* what sessions_tend looks at in each turn */
 	int64_t oldest_over;                     /* no session reaches its lifetime before */
 	int64_t channels_due; /* when to look at channels that workers read; 0: none does */

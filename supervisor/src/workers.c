@@ -256,6 +256,7 @@ forget(struct supervisor *s, struct worker *worker)
 {
 	gate_free(worker->grant);
 	worker->grant = NULL;
+	s->sealed -= worker->sealed;
 	transfers_take_back(&s->slot[worker - s->worker]);
 	worker_become(s, worker, WORKER_NONE);
 }

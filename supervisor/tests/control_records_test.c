@@ -200,7 +200,7 @@ static void
 unlisted_types_and_versions_are_refused(void **state)
 {
 	const uint16_t types[] = {
-	    0, SHAI_CONTROL_STORE + 1, SHAI_CONTROL_STARTED, SHAI_CONTROL_IDLE, UINT16_MAX};
+	    0, SHAI_CONTROL_STORE + 1, SHAI_CONTROL_STARTED, SHAI_CONTROL_COUNTS, UINT16_MAX};
 	struct shai_control_header *header = (void *)buffer;
 
 	(void)state;

@@ -168,14 +168,14 @@ static void
 workers_outlive_a_lack_of_descriptors(void **state)
 {
 	const struct shai_control_event *event;
-	struct shai_control_idle idle;
 	struct rlimit usual, scarce;
 	rlim_t number[2];
 	struct client client;
 
 	(void)state;
 	start_with_few_descriptors(WAITING, 2);
-	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
+	while (harness_counts(&h).idle == 0)
+		;
 	harness_fence(&h);
 	find_free(number);
 	EXPECT(prlimit(h.supervisor, RLIMIT_NOFILE, NULL, &usual) == 0);

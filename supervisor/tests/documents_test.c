@@ -35,6 +35,38 @@ opens_directories_and_documents_of_the_set_only(void **state)
 	close(client.socket);
 }
 
+/* What it opens is counted, each document once; what the monitor opens is not its. */
+static void
+counts_the_documents_that_it_opens(void **state)
+{
+	struct client client;
+	int file;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	for (uint32_t i = 1; i <= 3; i++) {
+		client_open(&client, i);
+		assert_int_equal(client_opened(&client, &file), 0);
+	}
+	client_open(&client, DOCUMENT_OF_BOB);
+	question_refuse(&h, DOCUMENT_OF_BOB);
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	while (harness_counts(&h).opens != 3)
+		;
+	client_reset(&client, 0);
+	assert_true(client_closed(&client));
+	harness_fence(&h);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	client_open(&client, 1);
+	assert_int_equal(client_opened(&client, &file), 0);
+	while (harness_counts(&h).opens != 4) /* it goes on counting with the next session */
+		;
+	close(client.socket);
+}
+
 /* Documents that the monitor has to decide on, and those that it has opened. */
 static void
 asks_the_monitor_about_other_documents(void **state)
@@ -229,6 +261,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(opens_directories_and_documents_of_the_set_only),
+	    TEST(counts_the_documents_that_it_opens),
 	    TEST(asks_the_monitor_about_other_documents),
 	    TEST(asks_the_monitor_one_question_at_a_time),
 	    TEST(a_set_that_grows_reaches_live_sessions),

@@ -94,6 +94,9 @@ void harness_set(struct harness *h, const char *principal, uint32_t class_count,
 /* Waits until a record of this type comes; events and calls are kept. Returns its size. */
 size_t harness_receive(struct harness *h, enum shai_control_type type, void *record, size_t size);
 
+/* Waits until the supervisor tells of counts that have changed. */
+struct shai_control_counts harness_counts(struct harness *h);
+
 /* Waits for the next event of a kind; skips ACCEPTED for all others. */
 const struct shai_control_event *harness_event(struct harness *h, enum shai_event_kind kind);
 

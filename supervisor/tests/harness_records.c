@@ -92,6 +92,15 @@ harness_receive(struct harness *h, enum shai_control_type type, void *out, size_
 	}
 }
 
+struct shai_control_counts
+harness_counts(struct harness *h)
+{
+	struct shai_control_counts counts;
+
+	(void)harness_receive(h, SHAI_CONTROL_COUNTS, &counts, sizeof(counts));
+	return counts;
+}
+
 const struct shai_control_event *
 harness_event(struct harness *h, enum shai_event_kind kind)
 {

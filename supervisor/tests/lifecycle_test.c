@@ -87,14 +87,15 @@ tells_how_the_program_ended(void **state)
 static void
 fill_control_socket(void)
 {
-	struct shai_control_idle idle = {.header = control_header(SHAI_CONTROL_IDLE, sizeof(idle))};
+	struct shai_control_counts counts = {
+	    .header = control_header(SHAI_CONTROL_COUNTS, sizeof(counts))};
 	int process = (int)syscall(SYS_pidfd_open, h.supervisor, 0), size = 1, socket;
 
 	EXPECT(process >= 0);
 	socket = (int)syscall(SYS_pidfd_getfd, process, SHAI_CONTROL_FD, 0);
 	EXPECT(socket >= 0);
 	EXPECT(setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0);
-	while (packet_send(socket, &idle, sizeof(idle), NULL) == 0)
+	while (packet_send(socket, &counts, sizeof(counts), NULL) == 0)
 		;
 	EXPECT(errno == EAGAIN);
 	close(socket);
@@ -216,23 +217,21 @@ static void
 forks_as_many_workers_as_may_wait(void **state)
 {
 	struct shai_control_settings settings = harness_settings();
-	struct shai_control_idle idle;
 	struct client clients[2];
 
 	(void)state;
 	settings.idle_max = 2;
 	harness_start(&h, SERVES, &settings);
-	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
-	assert_true(idle.workers > 0);
+	while (harness_counts(&h).idle == 0)
+		;
 	for (int i = 0; i < 2; i++)
 		clients[i] = client_begin(&h);
-	do /* what was so before is told, too, if beginning took long */
-		(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
-	while (idle.workers != 0); /* both slots are in use: no worker is forked */
+	while (harness_counts(&h).idle != 0) /* both slots are in use: no worker is forked */
+		;
 	client_reset(&clients[0], 0);
 	assert_true(client_closed(&clients[0]));
-	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
-	assert_true(idle.workers > 0);
+	while (harness_counts(&h).idle == 0)
+		;
 	close(clients[0].socket);
 	close(clients[1].socket);
 }

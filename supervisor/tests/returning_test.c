@@ -175,7 +175,6 @@ static void
 few_workers_wait(void **state)
 {
 	struct shai_control_settings settings = harness_settings();
-	struct shai_control_idle idle;
 	struct client client[4];
 
 	(void)state;
@@ -195,9 +194,8 @@ few_workers_wait(void **state)
 		if (i < 2)
 			(void)harness_compare(&h, true);
 	}
-	do
-		(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
-	while (idle.workers != 2);
+	while (harness_counts(&h).idle != 2)
+		;
 }
 
 static void

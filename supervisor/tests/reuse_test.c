@@ -75,6 +75,35 @@ a_sealed_worker_has_one_session_after_the_other(void **state)
 	close(client.socket);
 }
 
+/* Sealed workers and others are told apart, and none is counted once it has ended. */
+static void
+workers_are_counted_while_they_live(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct shai_control_counts counts;
+	struct client client;
+
+	(void)state;
+	settings.slots = 1;
+	harness_start(&h, SEALS, &settings);
+	do
+		counts = harness_counts(&h);
+	while (counts.rolled_back + counts.forked == 0);
+	assert_int_equal(counts.forked, 1); /* it waits to be sealed */
+	harness_seal(&h);
+	do
+		counts = harness_counts(&h);
+	while (counts.idle != 1);
+	assert_int_equal(counts.rolled_back, 1);
+	assert_int_equal(counts.forked, 0);
+	(void)reused_begin(&h, &client, "alice");
+	forget("alice");
+	do
+		counts = harness_counts(&h);
+	while (counts.rolled_back != 0);
+	close(client.socket);
+}
+
 static void
 a_worker_that_is_not_sealed_has_one_session(void **state)
 {
@@ -303,6 +332,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_sealed_worker_has_one_session_after_the_other),
 	    TEST(a_worker_that_is_not_sealed_has_one_session),
+	    TEST(workers_are_counted_while_they_live),
 	    TEST(only_the_call_that_was_verified_seals),
 	    TEST(a_sealed_worker_returns_in_the_code_only),
 	    TEST(a_session_that_returns_can_be_revoked),

@@ -5,6 +5,7 @@ package audit
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -102,12 +103,14 @@ func isChange(k Kind) bool {
 type overflow struct {
 	mutex   sync.Mutex
 	entries []entry
+	waiting atomic.Int64 // their number
 }
 
 func (o *overflow) put(e entry) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.entries = append(o.entries, e)
+	o.waiting.Add(1)
 }
 
 func (o *overflow) take() (e entry, more bool) {
@@ -117,11 +120,8 @@ func (o *overflow) take() (e entry, more bool) {
 		return entry{}, false
 	}
 	e, o.entries = o.entries[0], o.entries[1:]
+	o.waiting.Add(-1)
 	return e, true
 }
 
-func (o *overflow) count() int {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return len(o.entries)
-}
+func (o *overflow) count() int { return int(o.waiting.Load()) }

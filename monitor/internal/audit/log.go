@@ -101,6 +101,7 @@ type Log struct {
 	closing sync.RWMutex // held for reading while an event is put into the queue
 	closed  bool
 
+	stats     stats
 	failure   atomic.Pointer[error]
 	lost      atomic.Uint64
 	unwritten error // set before stopped is closed
@@ -235,6 +236,7 @@ func (l *Log) begin(kept heads) (*writer, error) {
 		w.refuse(err)
 	}
 	w.retain()
+	w.measure()
 	if len(w.tail) > 0 {
 		_ = w.commit(true) // a failure is kept, and the writer tries again
 		return w, nil

@@ -51,7 +51,12 @@ func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) e
 
 // Verify checks the whole chain.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	return verify(ctx, l.options.Directory, l.key)
+	return verify(ctx, l.options.Directory, l.key, nil)
+}
+
+// VerifySlowly does the same and takes one processor for at most a part of the time: one in share.
+func (l *Log) VerifySlowly(ctx context.Context, share int) (Verification, error) {
+	return verify(ctx, l.options.Directory, l.key, newPace(share))
 }
 
 // source is a log that is read: its directory, and the key of its records.

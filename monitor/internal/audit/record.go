@@ -28,7 +28,11 @@ const (
 )
 
 // Kinds lists all kinds.
-var Kinds = []Kind{Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery, Retention}
+var Kinds = kinds[:]
+
+var kinds = [...]Kind{
+	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery, Retention,
+}
 
 // Event is a report of the monitor. Empty fields are left out of the record.
 type Event struct {

@@ -22,30 +22,31 @@ func Verify(ctx context.Context, directory, keyFile string) (Verification, error
 	if keyFile == "" {
 		keyFile = KeyFile(directory)
 		if _, err := os.Stat(keyFile); errors.Is(err, fs.ErrNotExist) {
-			return verify(ctx, directory, nil)
+			return verify(ctx, directory, nil, nil)
 		}
 	}
 	key, err := ReadKey(keyFile)
 	if err != nil {
 		return Verification{}, err
 	}
-	return verify(ctx, directory, key)
+	return verify(ctx, directory, key, nil)
 }
 
 // verifyAttempts limits how often a verification begins anew because retention has removed
 // files that it was about to read.
 const verifyAttempts = 10
 
-func verify(ctx context.Context, directory string, key *Key) (result Verification, err error) {
+// verify rests between records if it is given how.
+func verify(ctx context.Context, directory string, key *Key, rest *pace) (result Verification, err error) {
 	for range verifyAttempts {
-		if result, err = verifyOnce(ctx, directory, key); !errors.Is(err, fs.ErrNotExist) {
+		if result, err = verifyOnce(ctx, directory, key, rest); !errors.Is(err, fs.ErrNotExist) {
 			return result, err
 		}
 	}
 	return result, err
 }
 
-func verifyOnce(ctx context.Context, directory string, key *Key) (Verification, error) {
+func verifyOnce(ctx context.Context, directory string, key *Key, rest *pace) (Verification, error) {
 	// The heads are read first: later writes only add to the log.
 	inside, insideError := readHead(filepath.Join(directory, headName), key)
 	witness, witnessError := readWitness(directory, key)
@@ -56,7 +57,7 @@ func verifyOnce(ctx context.Context, directory string, key *Key) (Verification, 
 	if err != nil {
 		return Verification{}, err
 	}
-	w := &walk{ctx: ctx, key: key, last: start, before: start, heads: []mark{inside.mark, witness.mark}}
+	w := &walk{ctx: ctx, key: key, rest: rest, last: start, before: start, heads: []mark{inside.mark, witness.mark}}
 	for i, file := range files {
 		w.result.Files++
 		w.final = i == len(files)-1
@@ -84,6 +85,7 @@ func verifyOnce(ctx context.Context, directory string, key *Key) (Verification, 
 type walk struct {
 	ctx     context.Context
 	key     *Key
+	rest    *pace // nil: it does not rest
 	last    mark
 	heads   []mark  // what the heads say
 	keyed   bool    // a record with a seal was seen: those that follow need one
@@ -97,7 +99,7 @@ func (w *walk) file(path string) error {
 	number := 0
 	_, err := lines(path, 0, func(line []byte, _ int64, complete bool) error {
 		number++
-		if err := w.ctx.Err(); err != nil {
+		if err := w.rest.after(w.ctx); err != nil {
 			return err
 		}
 		if !complete {

@@ -149,6 +149,7 @@ func (w *writer) add(e entry) {
 	w.last = mark{w.last.sequence + 1, seal}
 	w.tail = append(w.tail, line...)
 	w.count++
+	w.log.stats.note(e.event.Kind)
 	for _, told := range e.told {
 		told.Recorded(w.last.sequence)
 	}
@@ -188,6 +189,8 @@ func (w *writer) store(force bool) error {
 		return w.fail("write head of", err)
 	}
 	w.size += int64(len(w.tail))
+	w.log.stats.last.Store(w.size)
+	w.log.stats.unstored.Add(-int64(w.count)) //nolint:gosec // at most maxTail
 	w.tail, w.written, w.count, w.urgent = w.tail[:0], 0, 0, false
 	w.log.setFailing(w.refusing) // until there is a reserve again, if it is spent
 	return nil
@@ -228,6 +231,7 @@ func (w *writer) rotate() {
 	w.file.Close()
 	w.file, w.size = next, 0
 	w.retain()
+	w.measure()
 }
 
 // announce wakes the readers that follow the log.

@@ -78,13 +78,8 @@ func examineSizes(database *bbolt.DB, tx *bbolt.Tx) error {
 
 func summaryOf(state *State) Summary {
 	bundle := state.rules.bundle
-	summary := Summary{Version: bundle.Version, Hash: bundle.Hash, Label: bundle.Label, Conduits: state.Conduits()}
-	for _, shard := range state.groups {
-		for _, group := range shard {
-			summary.Facts += group.count
-		}
-	}
-	return summary
+	return Summary{Version: bundle.Version, Hash: bundle.Hash, Label: bundle.Label, Conduits: state.Conduits(),
+		Facts: state.Facts()}
 }
 
 // The layout of the two pages that say where everything else is (bbolt's

@@ -140,7 +140,11 @@ type factIndex struct {
 	// mentions finds the groups that contain a value, or whose conduit has it as a name,
 	// sorted.
 	mentions [factShards]map[policy.Value][]*groupKey
+	size     int // tuples
 }
+
+// Facts returns the number of tuples.
+func (x *factIndex) Facts() int { return x.size }
 
 var (
 	groupSeed = maphash.MakeSeed()

@@ -58,6 +58,7 @@ func (x *factIndex) changed(changes []*groupChange) (next *factIndex, added, rem
 	for _, change := range changes {
 		b.apply(change)
 	}
+	copied.size += len(b.added) - len(b.removed)
 	return b.next, b.added, b.removed
 }
 

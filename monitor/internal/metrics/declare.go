@@ -23,7 +23,7 @@ type Label struct {
 const (
 	noUnit  = ""
 	seconds = "seconds"
-	bytes   = "bytes"
+	inBytes = "bytes"
 )
 
 // Table returns every metric of the monitor, in the order of declaration.

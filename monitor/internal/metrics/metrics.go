@@ -85,7 +85,8 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 			"Accesses that were decided on, one by one or, if their opens are counted, ahead.", allowedLabel),
 		conduitDecisions: m.perPipeline("shai_conduit_decisions_total",
 			"Decisions of the monitor one by one, by the conduit that they are about.",
-			conduitLabel, Label{"operation", "read, write or leave"}, allowedLabel),
+			Label{"conduit", conduitLabel.Meaning + "; empty for what belongs to none of it"},
+			Label{"operation", "read, write or leave"}, allowedLabel),
 		opens: m.perPipeline("shai_opens_total",
 			"Opens that a task asked for because the kernel did not allow them by itself. "+
 				"Documents of a transfer that the monitor decides on count, too.",

@@ -72,9 +72,9 @@ func (m *Metrics) declareTasks(r *Readings) {
 		pipelineLabel, taskLabel, Label{"level", "full, partial or none"})
 	r.Flow = m.gauge("shai_flow", noUnit, "An edge of the flow graph: a conduit that a task is expected to use; always 1.",
 		pipelineLabel, taskLabel, conduitLabel, Label{"direction", "reads or writes"}).merged(largest)
-	r.Workers = m.gauge("shai_workers", noUnit, "Workers of a task that serve users, with a session or without.",
+	r.Workers = m.gauge("shai_workers", noUnit, "Workers of a task that serve users, with a session or without (Linux).",
 		pipelineLabel, taskLabel, Label{"kind", "rolled_back: serves one session after the other; forked: serves one"})
-	r.CPU = m.total("shai_cpu_seconds_total", seconds, "Processor time of a task, from the kernel. "+
+	r.CPU = m.total("shai_cpu_seconds_total", seconds, "Processor time of a task, from the kernel (Linux). "+
 		"That of the monitor itself is process_cpu_seconds_total.", pipelineLabel, taskLabel,
 		Label{"part", "task: its processes; supervisor: the process between them and the monitor"})
 }
@@ -103,7 +103,7 @@ func (m *Metrics) declareAudit(r *Readings) {
 		Label{"kind", "kind of the record"})
 	r.AuditBacklog = m.gauge("shai_audit_backlog_records", noUnit,
 		"Records that the audit log has accepted and that are not in stable storage.")
-	r.AuditSize = m.gauge("shai_audit_size_bytes", bytes, "Size of the audit log.")
+	r.AuditSize = m.gauge("shai_audit_size_bytes", inBytes, "Size of the audit log.")
 	r.AuditRefusing = m.gauge("shai_audit_refusing", noUnit,
 		"1 while accesses that need an audit record are refused, since it cannot be written.")
 	r.AuditOmitted = m.total("shai_audit_omitted_total", noUnit,

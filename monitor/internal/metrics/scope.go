@@ -16,7 +16,7 @@ const Other = "(other)"
 const maxPipelines = 512
 
 // limits say how many names of manifests a label may have: of one pipeline, and of all.
-var limits = map[string]struct{ each, all int }{
+var limits = map[string]struct{ each, all int64 }{
 	taskLabel.Name:    {32, 1024},
 	conduitLabel.Name: {64, 1024},
 	policyLabel.Name:  {64, 1024},
@@ -30,21 +30,40 @@ type scope struct {
 	names    growing[name, string] // the labels of names
 	active   atomic.Int64          // sessions
 
-	admitted map[string]int            // names with a value of their own, by label; guarded by scopes.mu
+	admitted admitted
+	closed   bool                      // it admits no names; guarded by scopes.mu
 	users    map[*Pipeline][2][]string // tasks and conduits of the pipelines in it; guarded likewise
+}
+
+// admitted is how many names have a value of their own, by label. It changes with scopes.mu held.
+type admitted map[string]*atomic.Int64
+
+func nobody() admitted {
+	a := admitted{}
+	for label := range limits {
+		a[label] = new(atomic.Int64)
+	}
+	return a
 }
 
 // name is a name of a manifest for which a label has a value.
 type name struct{ label, text string }
 
 func newScope(pipeline string, counters int) *scope {
-	return &scope{pipeline: pipeline, series: make([]growing[values, *series], counters), admitted: map[string]int{},
+	return &scope{pipeline: pipeline, series: make([]growing[values, *series], counters), admitted: nobody(),
 		users: map[*Pipeline][2][]string{}}
 }
 
 // label returns the value that stands for a name: the name itself unless there are too many.
 func (s *scope) label(all *scopes, of Label, text string) string {
-	return s.names.get(name{of.Name, text}, func() string { return all.admit(s, of.Name, text) })
+	key := name{of.Name, text}
+	if value, known := s.names.all()[key]; known {
+		return value
+	}
+	if all.full(s, of.Name) {
+		return Other
+	}
+	return all.admit(s, key)
 }
 
 // scopes are those of all pipelines. They are safe for concurrent use.
@@ -53,25 +72,33 @@ type scopes struct {
 	current  atomic.Pointer[[]*scope]
 
 	mu       sync.Mutex // held while scopes change, not while they are gathered
-	admitted map[string]int
+	admitted admitted
 }
 
 func (all *scopes) begin(counters int) {
-	all.counters, all.admitted = counters, map[string]int{}
+	all.counters, all.admitted = counters, nobody()
 	all.current.Store(&[]*scope{})
 }
 
 func (all *scopes) open() []*scope { return slices.Clone(*all.current.Load()) }
 
-func (all *scopes) admit(s *scope, label, text string) string {
+func (all *scopes) full(s *scope, label string) bool {
+	limit := limits[label]
+	return s.admitted[label].Load() >= limit.each || all.admitted[label].Load() >= limit.all
+}
+
+// admit gives a name a value of its own, if there is still a place.
+func (all *scopes) admit(s *scope, key name) string {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if limit := limits[label]; s.admitted[label] >= limit.each || all.admitted[label] >= limit.all {
+	if s.closed || all.full(s, key.label) {
 		return Other
 	}
-	s.admitted[label]++
-	all.admitted[label]++
-	return safe(text)
+	return s.names.get(key, func() string {
+		s.admitted[key.label].Add(1)
+		all.admitted[key.label].Add(1)
+		return safe(key.text)
+	})
 }
 
 // enter returns the scope of a pipeline with these tasks and conduits. There may be two of one
@@ -112,12 +139,13 @@ func (all *scopes) leave(p *Pipeline, counters []*Counter) {
 	for _, names := range s.users {
 		tasks, conduits = append(tasks, names[0]...), append(conduits, names[1]...)
 	}
-	if len(s.users) == 0 {
+	if s.closed = len(s.users) == 0; s.closed {
 		open := slices.DeleteFunc(all.open(), func(other *scope) bool { return other == s })
 		all.current.Store(&open)
 	}
+	closed := s.closed
 	all.mu.Unlock()
-	if len(tasks) == 0 {
+	if closed {
 		s.keep(all, map[string][]string{taskLabel.Name: nil, conduitLabel.Name: nil, policyLabel.Name: nil})
 		return
 	}
@@ -131,15 +159,13 @@ func (all *scopes) leave(p *Pipeline, counters []*Counter) {
 func (s *scope) keep(all *scopes, kept map[string][]string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	s.names.remove(func(one name, value string) bool {
+	s.names.remove(func(one name, _ string) bool {
 		names, concerned := kept[one.label]
-		if !concerned || value != Other && slices.Contains(names, one.text) {
+		if !concerned || slices.Contains(names, one.text) {
 			return false
 		}
-		if value != Other {
-			s.admitted[one.label]--
-			all.admitted[one.label]--
-		}
+		s.admitted[one.label].Add(-1)
+		all.admitted[one.label].Add(-1)
 		return true
 	})
 }

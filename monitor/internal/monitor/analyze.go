@@ -46,9 +46,14 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline.Pipeline, request api
 		Succeeded: err == nil}
 	event := audit.Event{Kind: audit.Analysis, Pipeline: p.Name(), Operation: "analyze", Allowed: err == nil,
 		Reason: fmt.Sprintf("instances: %d, in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
+	result := "succeeded"
 	if err != nil {
-		run.Message, event.Reason = err.Error(), err.Error()
+		run.Message, event.Reason, result = err.Error(), err.Error(), "failed"
 	}
+	if err != nil && ctx.Err() != nil {
+		result = "cancelled"
+	}
+	p.Counts().AnalysisEnded(result)
 	m.mu.Lock()
 	m.runs[p.Name()] = run
 	m.mu.Unlock()

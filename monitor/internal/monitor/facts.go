@@ -21,24 +21,30 @@ import (
 // ChangeFacts implements [api.Service]. For sessions that begin, the change of the state
 // and of the capability sets is one step: binding waits in the meantime.
 func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.FactResult, error) {
+	requested := time.Now()
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	return m.changeFacts(ctx, func() (*catalog.Change, error) {
+	return m.changeFacts(ctx, requested, func() (*catalog.Change, error) {
 		return m.catalog.ChangeFacts(factsFrom(change.Remove), factsFrom(change.Add))
 	})
 }
 
 // changeFacts changes the catalog's facts and updates everything that depends on them. An
 // error means that nothing has changed. What could not follow a change that is in force is
-// a warning of the result. Called with changing held.
-func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Change, error)) (api.FactResult, error) {
+// a warning of the result. requested is when it was asked for. Called with changing held.
+func (m *Monitor) changeFacts(
+	ctx context.Context, requested time.Time, change func() (*catalog.Change, error),
+) (api.FactResult, error) {
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
 	done, err := change()
 	if err != nil && !errors.Is(err, catalog.ErrView) {
+		m.metrics.FactsChanged(false)
 		return api.FactResult{}, api.Invalid("change facts", "", "%v", err)
 	}
+	m.metrics.FactsChanged(true)
 	begun := time.Now()
+	defer m.outdate()()
 	result := api.FactResult{Removed: len(done.Removed), Added: len(done.Added)}
 	for _, fact := range done.Removed {
 		m.recordFact("remove", fact)
@@ -62,6 +68,9 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		result.SessionsReset += reset
 	}
 	m.settle()
+	if result.SessionsReset > 0 {
+		m.metrics.Revocation.Observe(time.Since(requested).Seconds())
+	}
 	took := time.Since(begun)
 	m.metrics.FactChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()
@@ -72,6 +81,20 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		}
 	}
 	return result, nil
+}
+
+// outdate says that no capability set reflects a change, until the function that it returns is
+// called. Called with changing held.
+func (m *Monitor) outdate() (updated func()) {
+	var all []func()
+	for _, p := range m.pipelines {
+		all = append(all, p.Outdate())
+	}
+	return func() {
+		for _, updated := range all {
+			updated()
+		}
+	}
 }
 
 func factsFrom(facts []api.Fact) []policy.Fact {

@@ -246,6 +246,7 @@ func (f *followed) fetch(ctx context.Context, s *followedSource, source factsour
 			return nil
 		}
 	}
+	fetched := time.Now()
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	if ctx.Err() != nil {
@@ -253,7 +254,7 @@ func (f *followed) fetch(ctx context.Context, s *followedSource, source factsour
 	}
 	// Not ctx: if the update of the capability sets was interrupted, all would be
 	// dropped.
-	_, err = m.changeFacts(m.context, func() (*catalog.Change, error) {
+	_, err = m.changeFacts(m.context, fetched, func() (*catalog.Change, error) {
 		if update.Whole != nil {
 			return m.catalog.ReplaceSource(s.id, *update.Whole)
 		}

@@ -57,6 +57,7 @@ type Monitor struct {
 	catalog  *catalog.Catalog
 	view     *catalog.View
 	audit    *audit.Log
+	verified verifications
 	metrics  *metrics.Metrics
 	services *pipeline.Services // all of that for the pipelines
 

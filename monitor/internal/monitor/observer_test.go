@@ -89,8 +89,8 @@ func (s observedSessions) Begin(task sandbox.Task, supervisor sandbox.Supervisor
 func (s observedSessions) Receive(record supervision.Record) {
 	s.Sessions.Receive(record)
 	switch r := record.(type) {
-	case supervision.Idle:
-		s.observer.idle.Store(int64(r.Workers))
+	case supervision.Counts:
+		s.observer.idle.Store(int64(r.Idle))
 	case supervision.Events:
 		for _, event := range r.Events {
 			if event.Flags&supervision.EventRolledBack != 0 && event.Kind == supervision.EventEnded {

@@ -20,6 +20,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	if m.audit == nil || m.catalog == nil {
 		return // it is being opened
 	}
+	to.Set(kept.Facts, float64(m.state().Facts()))
 	to.Set(kept.Ready, number(m.Ready(context.Background()) == nil))
 	m.readAudit(to)
 	m.sources.read(to)
@@ -42,6 +43,16 @@ func (m *Monitor) readAudit(to *metrics.Sheet) {
 	kept := m.metrics
 	to.Set(kept.AuditRefusing, number(m.audit.Failing() != nil))
 	to.Set(kept.AuditOmitted, float64(m.audit.Omitted()))
+	now := m.audit.Stats()
+	for kind, added := range now.Added {
+		to.Set(kept.AuditRecords, float64(added), string(kind))
+	}
+	to.Set(kept.AuditBacklog, float64(now.Backlog))
+	to.Set(kept.AuditSize, float64(now.Size))
+	if last := m.verified.last.Load(); last != nil {
+		to.Set(kept.AuditVerified, number(last.fault == ""))
+		to.Set(kept.AuditLastVerified, timestamp(last.ended))
+	}
 }
 
 // readAnalysis writes what the last successful analysis of a pipeline has found.
@@ -49,6 +60,10 @@ func (m *Monitor) readAnalysis(to *metrics.Sheet, p *pipeline.Pipeline, known *a
 	kept, counts, report := m.metrics, p.Counts(), known.report
 	counts.Set(to, kept.AnalysisSuccess, timestamp(report.Started))
 	counts.Set(to, kept.AnalysisDuration, (time.Duration(report.DurationMicroseconds) * time.Microsecond).Seconds())
+	for outcome, accesses := range map[string]uint64{"granted": report.Granted, "refused": report.Refused,
+		"undecided": report.Undecided} {
+		counts.Set(to, kept.AnalysisAccesses, float64(accesses), outcome)
+	}
 	counts.Set(to, kept.AnalysisInstances, float64(report.Instances))
 	counts.Set(to, kept.AnalysisClasses, float64(report.Classes))
 	counts.Set(to, kept.AnalysisConduits, float64(report.Conduits))

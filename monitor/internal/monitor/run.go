@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
@@ -79,6 +77,8 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.watching.Go(func() { m.watchExpiry(watch) })
 	m.watching.Go(func() { m.watchSnapshots(watch) })
 	m.watching.Go(func() { m.watchUnforeseen(watch) })
+	log := m.audit
+	m.watching.Go(func() { m.watchAudit(watch, log) })
 	return m, nil
 }
 
@@ -222,7 +222,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 func (m *Monitor) serveAPI(ctx context.Context) error {
 	handler := api.Handler{
 		Service: m, Audit: m.audit,
-		Metrics: promhttp.HandlerFor(m.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		Metrics: m.metrics.Handler(),
 		Page:    page.New(m.pageSource(), nil),
 	}
 	listeners, err := api.Endpoints{

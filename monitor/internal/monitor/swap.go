@@ -175,6 +175,7 @@ func (s *swap) follow(change *catalog.Change) {
 		if s.old[name] != p {
 			continue
 		}
+		updated := p.Outdate()
 		p.Follow(change)
 		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
@@ -183,6 +184,7 @@ func (s *swap) follow(change *catalog.Change) {
 			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)
 		}
 		settle(p)
+		updated()
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 )
 
 // capabilitySet holds the rights of one instance of a task with parameters, in the form
-// in which a worker gets them. It is prepared in advance, immutable, and shared by all
-// sessions of the instance.
+// in which a worker gets them. It is prepared in advance, immutable but for who holds it, and
+// shared by all sessions of the instance.
 type capabilitySet struct {
 	subject  decision.Subject
 	classes  []uint32       // readable, ascending; empty without an analysis
@@ -36,6 +36,7 @@ type capabilitySet struct {
 	analyzed bool
 	others   []analysis.Other // accesses to conduits without a class that the analysis has validated
 	expires  time.Time        // when one of its accesses expires; zero: never
+	holding  holding          // the only part that changes
 }
 
 func (c *capabilitySet) holdsClass(class uint32) bool {

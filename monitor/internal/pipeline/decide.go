@@ -47,14 +47,14 @@ func (p *Pipeline) decide(
 // causeOf returns the policy that has denied an access, "" if none has, and why.
 func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why metrics.Reason) {
 	switch {
+	case conduit.Policy == nil && conduit.Kind != policy.ConnectionConduit:
+		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:
 		unmet := found.Unmet[0]
 		if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
 			return unmet.Template().File(), metrics.ByPolicy
 		}
 		return unmet.Template().File(), metrics.ByTaint
-	case conduit.Policy == nil:
-		return "", metrics.NoPolicy
 	}
 	return "", metrics.Limit // more than is tracked, or than a decision may take
 }

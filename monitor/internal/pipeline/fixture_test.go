@@ -106,6 +106,12 @@ func newFixture(t testing.TB, name string, limits SessionLimits) *fixture {
 	return f
 }
 
+// anotherLike returns another set with the same rights, which nobody holds.
+func anotherLike(c *capabilitySet) *capabilitySet {
+	return &capabilitySet{subject: c.subject, classes: c.classes, native: c.native, keyValue: c.keyValue,
+		analyzed: c.analyzed, others: c.others, expires: c.expires}
+}
+
 func (f *fixture) close() {
 	s := f.services
 	if f.Pipeline.tasks != nil {

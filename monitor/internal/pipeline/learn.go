@@ -55,7 +55,8 @@ func (s *session) adopt(holds *capabilitySet) {
 	defer s.mu.Unlock()
 	if s.mode == wire.ModeShai && s.holds != nil && s.holds != holds &&
 		s.holds.subject.Instance == holds.subject.Instance {
-		s.holds, s.learnt = holds, nil
+		s.take(holds)
+		s.learnt = nil
 	}
 }
 

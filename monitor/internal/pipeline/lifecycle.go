@@ -78,6 +78,7 @@ func (p *Pipeline) Close() {
 		holds.close()
 	}
 	clear(p.sets)
+	p.stale.inForce.Store(0)
 }
 
 // Shutdown ends the pipeline for good.
@@ -115,7 +116,8 @@ func (p *Pipeline) KeepDone(old *Pipeline) {
 		}
 		if done := before.Status(); done.State == stateSucceeded {
 			task.mu.Lock()
-			task.state, task.message, task.since = done.State, done.Message, *done.Since
+			task.turn(done.State)
+			task.message, task.since = done.Message, *done.Since
 			task.mu.Unlock()
 		}
 	}

@@ -54,6 +54,7 @@ type Pipeline struct {
 	slots    *slots
 	sessions *sessions
 	counts   *metrics.Pipeline
+	stale    staleness
 
 	feeding    sync.Mutex    // held while supervisors are told of something; taken before mu
 	supervised []*supervised // of its running tasks; guarded by feeding

@@ -92,6 +92,19 @@ func (v *supervised) report(event supervision.Event) {
 	}
 }
 
+// count notes how many workers there are, and counts what the supervisor has opened since it
+// told the last time.
+func (v *supervised) count(now supervision.Counts) {
+	before := v.counts.Swap(&now)
+	if before == nil {
+		before = &supervision.Counts{}
+	}
+	v.pipeline.counts.Opened(metrics.BySupervisor, true, now.Opens-min(before.Opens, now.Opens))
+	if now.Idle > 0 {
+		go v.task.idle(v.started) // the start that made the workers may hold the task
+	}
+}
+
 // subjectOf returns whom a session acts for; s may be nil.
 func (v *supervised) subjectOf(s *session) decision.Subject {
 	if s == nil {
@@ -186,6 +199,7 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	if s.bound() != nil {
 		p.counts.SessionEnded(s.mode.String())
 	}
+	s.letGo()
 	close(s.worker.(supervisedWorker).gone)
 	p.sessions.dismiss(s)
 }

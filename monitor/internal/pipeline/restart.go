@@ -41,7 +41,8 @@ func (t *Task) restart() {
 	t.restarts++
 	t.pipeline.counts.Restarted(t.name)
 	t.lastEnd, t.message = t.message, ""
-	t.state, t.ready = stateStarting, make(chan struct{})
+	t.turn(stateStarting)
+	t.ready = make(chan struct{})
 	delay := restartDelay(t.deaths)
 	if delay == 0 {
 		t.relaunch()
@@ -63,7 +64,8 @@ func (t *Task) restart() {
 // relaunch starts the program again. Called with mu held.
 func (t *Task) relaunch() {
 	if err := t.launch(t.pipeline.services.Context); err != nil {
-		t.state, t.message = stateFailed, err.Error()
+		t.turn(stateFailed)
+		t.message = err.Error()
 		close(t.ready)
 		close(t.ended)
 	}
@@ -76,7 +78,8 @@ func (t *Task) cancelRestart() {
 	}
 	t.waiting.Stop()
 	t.waiting = nil
-	t.state, t.message = stateStopped, ""
+	t.turn(stateStopped)
+	t.message = ""
 	close(t.ready)
 	close(t.ended)
 }

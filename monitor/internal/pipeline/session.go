@@ -45,6 +45,7 @@ type session struct {
 
 	mu      sync.Mutex
 	holds   *capabilitySet   // nil until the user has authenticated
+	over    bool             // nothing of it is left
 	learnt  map[uint32]bool  // what unforeseen has reported since
 	refusal string           // the monitor's last reason, where a supervisor asked
 	who     decision.Subject // the subject that the session acts for once holds is set
@@ -152,9 +153,29 @@ func (s *session) actor() actor {
 func (s *session) hold(holds *capabilitySet, who decision.Subject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds, s.who, s.tracked = holds, who, nil
+	s.take(holds)
+	s.who, s.tracked = who, nil
 	if s.mode.IsDynamic() {
 		s.tracked = s.trackSession(holds) // with mu held: permitTuples finds it, or is found by it
+	}
+}
+
+// take replaces the session's set. Called with mu held.
+func (s *session) take(holds *capabilitySet) {
+	if stale := &s.pipeline.stale; !s.over {
+		stale.leave(s.holds)
+		stale.enter(holds)
+	}
+	s.holds = holds
+}
+
+// letGo says that the session, which is over, holds its set no longer.
+func (s *session) letGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.over = true
+		s.pipeline.stale.leave(s.holds)
 	}
 }
 
@@ -206,7 +227,8 @@ func (s *session) authenticate(sequence uint64, message wire.Message, login *met
 func (s *session) unbind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds, s.tracked = nil, nil
+	s.take(nil)
+	s.tracked = nil
 	s.pipeline.sessions.disclaim(s)
 }
 
@@ -264,6 +286,7 @@ func (s *session) end() {
 	if s.bound() != nil {
 		p.counts.SessionEnded(s.mode.String())
 	}
+	s.letGo()
 	s.release() // only now: who sees that the slot is free may rely on the count
 	p.sessions.dismiss(s)
 	close(s.ended)

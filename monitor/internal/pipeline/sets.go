@@ -40,7 +40,13 @@ func (p *Pipeline) replaceSets(sets Sets) (lost map[string]bool) {
 	p.mu.Lock()
 	before := p.sets
 	p.sets = sets
+	p.stale.inForce.Store(int64(len(sets)))
 	p.mu.Unlock()
+	for name, holds := range before {
+		if sets[name] != holds {
+			p.stale.retire(holds)
+		}
+	}
 	lost = map[string]bool{}
 	for name, holds := range before {
 		switch {
@@ -69,12 +75,17 @@ func (p *Pipeline) putSet(holds *capabilitySet, staying bool) *capabilitySet {
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
 	p.mu.Lock()
-	if other := p.sets[name]; other != nil && staying {
+	other := p.sets[name]
+	if other != nil && staying {
 		p.mu.Unlock()
 		return other
 	}
 	p.sets[name] = holds
+	p.stale.inForce.Store(int64(len(p.sets)))
 	p.mu.Unlock()
+	if other != nil {
+		p.stale.retire(other)
+	}
 	p.tellChanged(holds)
 	return holds
 }
@@ -115,8 +126,10 @@ func (p *Pipeline) dropSets(dropped func(*capabilitySet) bool, reason string) {
 		}
 		return drop
 	})
+	p.stale.inForce.Store(int64(len(p.sets)))
 	p.mu.Unlock()
 	for _, holds := range gone {
+		p.stale.retire(holds)
 		p.tellForgotten(holds, reason)
 	}
 }

@@ -98,8 +98,8 @@ func TestAnAnalysisThatGivesLess(t *testing.T) {
 			v, to := superviseBare(t, p)
 			bindBare(t, v, 7, "bob", "worker(bob, de)")
 			to.Since()
-			sets, less := maps.Clone(p.sets), *p.sets["worker(bob, de)"]
-			test.put(sets, &less)
+			sets, less := maps.Clone(p.sets), anotherLike(p.sets["worker(bob, de)"])
+			test.put(sets, less)
 			p.PutSets(sets)
 			expectTold(t, to, "of the sets of an analysis", test.told...)
 		})

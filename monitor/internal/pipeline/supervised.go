@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"shai.dev/monitor/internal/sandbox"
@@ -34,7 +35,8 @@ type supervised struct {
 	owed     uint32                   // bindings that the audit log has not promised to record
 	retrying bool                     // a timer will try to pay again
 	unsealed sync.Once                // reports the first worker that cannot be sealed
-	finished chan struct{}            // closed by finish
+	counts   atomic.Pointer[supervision.Counts]
+	finished chan struct{} // closed by finish
 }
 
 var _ sandbox.Sessions = (*supervised)(nil)
@@ -80,10 +82,8 @@ func (v *supervised) Receive(record supervision.Record) {
 		go v.answerOpen(r)
 	case supervision.Fenced:
 		v.passed(r.Number)
-	case supervision.Idle:
-		if r.Workers > 0 {
-			go v.task.idle(v.started) // the start that made the workers may hold the task
-		}
+	case supervision.Counts:
+		v.count(r)
 	}
 }
 

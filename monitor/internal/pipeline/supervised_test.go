@@ -224,10 +224,10 @@ func TestWhatIsDecidedAhead(t *testing.T) {
 	if !task.isDecided(set) {
 		t.Fatal("a set that the analysis has validated whole is asked about")
 	}
-	unforeseen, unvalidated := *set, *set
+	unforeseen, unvalidated := anotherLike(set), anotherLike(set)
 	unforeseen.analyzed = false
 	unvalidated.others = slices.DeleteFunc(slices.Clone(set.others), func(o analysis.Other) bool { return o.Write })
-	for name, holds := range map[string]*capabilitySet{"unforeseen": &unforeseen, "not validated": &unvalidated} {
+	for name, holds := range map[string]*capabilitySet{"unforeseen": unforeseen, "not validated": unvalidated} {
 		if task.isDecided(holds) {
 			t.Errorf("%s: decided ahead", name)
 		}

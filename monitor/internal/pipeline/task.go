@@ -39,8 +39,10 @@ type Task struct {
 	perSession []placement            // descriptors each of its workers gets with a session
 	acting     atomic.Pointer[acting] // of the present or last start
 
+	seen observed
+
 	mu       sync.Mutex
-	state    string
+	state    string // turn changes it
 	message  string
 	since    time.Time
 	restarts int         // since start was called
@@ -57,7 +59,8 @@ type Task struct {
 
 // newTask prepares a task, the first of the tasks, and the others, that its program may become.
 func newTask(p *Pipeline, tasks []manifest.Task, bind Bind) (_ *Task, err error) {
-	t := &Task{pipeline: p, name: tasks[0].Metadata.Name, spec: tasks[0].Spec, state: stateStopped}
+	t := &Task{pipeline: p, name: tasks[0].Metadata.Name, spec: tasks[0].Spec}
+	t.turn(stateStopped)
 	if t.roles, err = rolesOf(p, tasks, bind); err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (t *Task) saysReady(ready chan struct{}) {
 // markReady notes that the program can serve. Called with mu held.
 func (t *Task) markReady() {
 	if t.state == stateStarting {
-		t.state = stateRunning
+		t.turn(stateRunning)
 		close(t.ready)
 	}
 }
@@ -132,11 +135,13 @@ func (t *Task) Start(ctx context.Context) error {
 	}
 	t.cancelRestart()
 	t.deaths, t.restarts, t.lastEnd = 0, 0, ""
-	t.state, t.message, t.since = stateStarting, "", time.Now()
+	t.turn(stateStarting)
+	t.message, t.since = "", time.Now()
 	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	err := t.launch(ctx)
 	if err != nil {
-		t.state, t.message = stateFailed, err.Error()
+		t.turn(stateFailed)
+		t.message = err.Error()
 		close(t.ready)
 		close(t.ended)
 	}
@@ -179,6 +184,7 @@ func (t *Task) launch(ctx context.Context) (err error) {
 	}
 	t.started, t.launched = started, time.Now()
 	t.since = t.launched
+	t.seen.begin(started, sessions)
 	go now.serveMessages(t.endpoint)
 	go t.supervise(started, sessions, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
@@ -210,6 +216,7 @@ const outputGrace = 5 * time.Second
 // run. The channel followed is closed when its output has been read.
 func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint, followed <-chan struct{}) {
 	<-started.Done()
+	t.seen.end()
 	sessions.finish()
 	e.close()
 	select {
@@ -229,11 +236,14 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 	}
 	switch {
 	case t.isStopping():
-		t.state, t.message = stateStopped, ""
+		t.turn(stateStopped)
+		t.message = ""
 	case t.spec.Run == "Once" && err == nil:
-		t.state, t.message = stateSucceeded, ""
+		t.turn(stateSucceeded)
+		t.message = ""
 	default:
-		t.state, t.message = stateFailed, describeEnd(err)
+		t.turn(stateFailed)
+		t.message = describeEnd(err)
 	}
 	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
 		Reason: strings.TrimSpace(t.state + " " + t.message)})

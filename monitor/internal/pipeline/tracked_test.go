@@ -232,12 +232,12 @@ func (f *fixture) begins(mode wire.Mode, principal string, change func(*capabili
 	f.t.Helper()
 	holds, err := f.capabilities(f.tasks["worker"], parametersOf(principal, "de"))
 	f.must(err)
-	given := *holds
-	change(&given)
+	given := anotherLike(holds)
+	change(given)
 	s := &session{pipeline: f.Pipeline, task: f.tasks["worker"], slot: &slot{}, region: "de", mode: mode,
 		worker: liveWorker{}}
 	f.sessions.byProcess[s.worker.PID()] = s
-	s.hold(&given, s.withConnection(given.subject))
+	s.hold(given, s.withConnection(given.subject))
 	return s
 }
 

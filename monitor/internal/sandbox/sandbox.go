@@ -138,7 +138,7 @@ type Sessions interface {
 	// The first record to send is [supervision.Settings]. An error fails the start.
 	Begin(task Task, supervisor Supervisor) error
 	// Receive is called for each record of the supervisor that the backend does not handle
-	// itself: for [supervision.AskBind], AskOpen, Events, Fenced and Idle. The calls come one
+	// itself: for [supervision.AskBind], AskOpen, Events, Fenced and Counts. The calls come one
 	// after the other, in the order of the records, and all before [Task.Done] is closed.
 	// Receive must not block.
 	Receive(record supervision.Record)
@@ -216,10 +216,19 @@ type Task interface {
 	// Done is closed when the program has ended. Err then returns the reason.
 	Done() <-chan struct{}
 	Err() error
+	// CPU returns the processor time so far, after the end too; 0 where the system does not tell
+	// it. It does not wait for anything.
+	CPU() CPU
 	// Stop sends SIGTERM, and kills the task if ctx ends first. It returns when the
 	// program and every process that it forked have ended, or with an error that says what
 	// is left if they have not ended 10 seconds after they were killed.
 	Stop(ctx context.Context) error
+}
+
+// CPU is processor time, as the kernel counts it.
+type CPU struct {
+	Task       time.Duration // of the task's processes
+	Supervisor time.Duration // of the process between them and the monitor
 }
 
 // Native is what the sessions of one instance open natively, prepared in advance. It is

@@ -31,6 +31,9 @@ type task struct {
 	attendance attendance // nil if the sandbox asks nothing
 	done       chan struct{}
 	err        error // valid once done is closed
+	using      sync.Mutex
+	used       CPU  // at the last look
+	forgotten  bool // by the kernel: its numbers may be another's
 	stopOnce   sync.Once
 }
 
@@ -47,6 +50,30 @@ func (t *task) Err() error {
 	default:
 		return nil
 	}
+}
+
+// CPU implements [Task]. What has ended keeps what it has used: each part only grows.
+func (t *task) CPU() CPU {
+	t.using.Lock()
+	defer t.using.Unlock()
+	t.measure()
+	return t.used
+}
+
+// measure looks what the task has used. Called with using held.
+func (t *task) measure() {
+	if !t.forgotten {
+		now := t.enclosure.measure(t.keeper)
+		t.used = CPU{Task: max(t.used.Task, now.Task), Supervisor: max(t.used.Supervisor, now.Supervisor)}
+	}
+}
+
+// measureLast looks for the last time, before the kernel forgets the task.
+func (t *task) measureLast() {
+	t.using.Lock()
+	defer t.using.Unlock()
+	t.measure()
+	t.forgotten = true
 }
 
 // Stop implements [Task].
@@ -353,6 +380,7 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 		// processes that it forked must be killed here, unless they die with it, too.
 		t.enclosure.killWithoutKeeper(t.pid)
 	}
+	t.measureLast()
 	_ = keeper.Wait()
 	t.enclosure.remove()
 	t.control.Close()

@@ -48,7 +48,7 @@ var constants = map[string]uint64{
 	"SHAI_CONTROL_ENDED": uint64(TypeEnded), "SHAI_CONTROL_NOTIFICATION": uint64(TypeNotification),
 	"SHAI_CONTROL_ASK_BIND": uint64(TypeAskBind), "SHAI_CONTROL_ASK_OPEN": uint64(TypeAskOpen),
 	"SHAI_CONTROL_EVENTS": uint64(TypeEvents), "SHAI_CONTROL_FENCED": uint64(TypeFenced),
-	"SHAI_CONTROL_IDLE": uint64(TypeIdle), "SHAI_CONTROL_COMPARE": uint64(TypeCompare),
+	"SHAI_CONTROL_COUNTS": uint64(TypeCounts), "SHAI_CONTROL_COMPARE": uint64(TypeCompare),
 
 	"SHAI_EVENT_ACCEPTED": uint64(EventAccepted), "SHAI_EVENT_BOUND": uint64(EventBound),
 	"SHAI_EVENT_REFUSED": uint64(EventRefused), "SHAI_EVENT_VIOLATION": uint64(EventViolation),
@@ -63,7 +63,7 @@ var structures = map[string][]any{
 	"fence": {Fence{}, Fenced{}}, "end": {End{}}, "bind": {Bind{}}, "relay": {Relay{}, AskOpen{}},
 	"credits": {Credits{}}, "store": {Store{}}, "started": {Started{}}, "ended": {Ended{}},
 	"notification": {Notification{}}, "ask_bind": {AskBind{}}, "event": {Event{}}, "events": {Events{}},
-	"idle": {Idle{}}, "sealed": {Sealed{}}, "compared": {Compared{}}, "compare": {Compare{}},
+	"counts": {Counts{}}, "sealed": {Sealed{}}, "compared": {Compared{}}, "compare": {Compare{}},
 }
 
 var (

@@ -13,7 +13,7 @@ import (
 
 // The protocol's constants.
 const (
-	Version         = 2
+	Version         = 3
 	MaxRecord       = 65536
 	FDControl       = 5
 	AddressSize     = 16
@@ -70,7 +70,7 @@ const (
 	TypeAskOpen      Type = 69
 	TypeEvents       Type = 70
 	TypeFenced       Type = 71
-	TypeIdle         Type = 72
+	TypeCounts       Type = 72
 	TypeCompare      Type = 73
 )
 
@@ -330,10 +330,13 @@ type (
 	// Fenced says that everything before the [Fence] is in force.
 	Fenced struct{ Number uint64 }
 
-	// Idle says how many workers wait for a connection.
-	Idle struct {
-		Workers uint32
-		_       uint32
+	// Counts say how many workers there are, and what was opened for them without a question.
+	Counts struct {
+		Idle       uint32 // they wait for a connection
+		RolledBack uint32 // they live, and serve one session after the other
+		Forked     uint32 // they live, and serve one
+		_          uint32
+		Opens      uint64 // documents, since the start
 	}
 
 	// Compare asks whether a worker that was rolled back is what it was when it was sealed. It

@@ -4,7 +4,7 @@ package supervision
 
 // fromSupervisor has an empty record of each type that a supervisor sends.
 var fromSupervisor = []Record{
-	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskOpen{}, Events{}, Fenced{}, Idle{}, Compare{},
+	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskOpen{}, Events{}, Fenced{}, Counts{}, Compare{},
 }
 
 // Type implements [Record].
@@ -83,7 +83,7 @@ func (Events) Type() Type { return TypeEvents }
 func (Fenced) Type() Type { return TypeFenced }
 
 // Type implements [Record].
-func (Idle) Type() Type { return TypeIdle }
+func (Counts) Type() Type { return TypeCounts }
 
 // Type implements [Record].
 func (Compare) Type() Type { return TypeCompare }

@@ -30,9 +30,10 @@ func NewTask(name string, pid int) *Task {
 	return &Task{name: name, pid: pid, done: make(chan struct{})}
 }
 
-// Name implements [sandbox.Task], as do PID, Done, Err and Stop.
+// Name implements [sandbox.Task], as do PID, CPU, Done, Err and Stop.
 func (t *Task) Name() string          { return t.name }
 func (t *Task) PID() int              { return t.pid }
+func (t *Task) CPU() sandbox.CPU      { return sandbox.CPU{} }
 func (t *Task) Done() <-chan struct{} { return t.done }
 func (t *Task) Err() error            { return nil }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// measured are the values of the pipeline's metrics by name and the values of other labels, in
+// the order of the labels' names.
+func (f *fixture) measured() map[string]float64 {
+	f.t.Helper()
+	families, err := f.services.Metrics.Gather()
+	f.must(err)
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			words := []string{family.GetName()}
+			for _, label := range metric.GetLabel() {
+				if label.GetName() != "pipeline" {
+					words = append(words, label.GetValue())
+				}
+			}
+			found[strings.Join(words, " ")] += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return found
+}
+
+func (f *fixture) expectMeasured(when string, want map[string]float64) {
+	f.t.Helper()
+	found := f.measured()
+	for name, value := range want {
+		if found[name] != value {
+			f.t.Errorf("%s: %s is %v, want %v", when, name, found[name], value)
+		}
+	}
+}
+
+// busy is a task's program that has used some time.
+type busy struct {
+	*pipelinetest.Task
+	used sandbox.CPU
+}
+
+func (b busy) CPU() sandbox.CPU { return b.used }
+
+// What a supervisor says it has opened is counted once, over its whole life, and so are workers
+// while they live; another start begins anew. The time of all starts is one sum.
+func TestWhatSupervisorsCount(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	p.services.Metrics.ReadFrom(p.Read)
+	v, _ := superviseBare(t, p)
+	task := p.tasks["worker"]
+	first := busy{pipelinetest.NewTask("worker", 0), sandbox.CPU{Task: 2 * time.Second, Supervisor: time.Second}}
+	task.seen.begin(first, v)
+	v.Receive(supervision.Counts{Idle: 0, RolledBack: 2, Forked: 1, Opens: 5})
+	v.Receive(supervision.Counts{Idle: 0, RolledBack: 3, Opens: 7})
+	p.expectMeasured("of one supervisor", map[string]float64{
+		"shai_opens_total true supervisor": 7, "shai_decisions_total true": 7,
+		"shai_workers rolled_back worker": 3, "shai_workers forked worker": 0,
+		"shai_cpu_seconds_total task worker": 2, "shai_cpu_seconds_total supervisor worker": 1,
+		"shai_task_state Stopped worker": 1,
+	})
+	task.seen.end()
+	if _, there := p.measured()["shai_workers rolled_back worker"]; there {
+		t.Error("workers of a task that has ended are counted")
+	}
+	next := newSupervised(task)
+	task.seen.begin(busy{pipelinetest.NewTask("worker", 0), sandbox.CPU{Task: time.Second}}, next)
+	next.Receive(supervision.Counts{RolledBack: 1, Opens: 2})
+	p.expectMeasured("of the next one, too", map[string]float64{
+		"shai_opens_total true supervisor": 9, "shai_workers rolled_back worker": 1,
+		"shai_cpu_seconds_total task worker": 3, "shai_cpu_seconds_total supervisor worker": 1,
+	})
+}
+
+// Denials say which policy was not met, and whether the conduit's or that of what was read.
+func TestReasonsOfDenials(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	conduit := func(name string) policy.Conduit {
+		found, _ := p.services.conduitNamed(name)
+		found.Name = name
+		return found
+	}
+	alice := actor{Subject: p.setOf("worker(alice, de)").subject, mode: wire.ModeShai}
+	bob := actor{Subject: p.setOf("worker(bob, de)").subject, mode: wire.ModeShai}
+	p.decide(nil, bob, policy.Read, conduit("/dropbox/1.txt"))
+	p.decide(nil, alice, policy.Write, conduit("/open/1.txt"))
+	p.decide(nil, alice, policy.Read, conduit("/nowhere"))
+	p.decide(nil, actor{Subject: bob.Subject, mode: wire.ModeAudit}, policy.Read, conduit("/dropbox/1.txt"))
+	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "ptrace", Errno: 1})
+	p.expectMeasured("afterwards", map[string]float64{
+		"shai_denials_total dropbox policy worker":           1,
+		"shai_denials_total user taint worker":               1,
+		"shai_denials_total  no_policy worker":               1,
+		"shai_denials_total  system_call worker":             1,
+		"shai_refusals_total read":                           3,
+		"shai_refusals_total write":                          1,
+		"shai_refusals_total system call":                    1,
+		"shai_decisions_total false":                         3,
+		"shai_decisions_total true":                          1,
+		"shai_conduit_decisions_total false documents read":  1,
+		"shai_conduit_decisions_total true documents read":   1,
+		"shai_conduit_decisions_total false documents write": 1,
+		"shai_conduit_decisions_total false  read":           1,
+	})
+}
