@@ -9,9 +9,9 @@ from http.client import HTTPConnection, HTTPException
 _SECONDS = 10.0
 
 
-def is_ready(port: int, path: str) -> bool:
-    """Whether the server at ``port`` of 127.0.0.1 answers a request for ``path`` with 200."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+def is_ready(address: tuple[str, int], path: str) -> bool:
+    """Whether the server at this host and port answers a request for ``path`` with 200."""
+    connection = HTTPConnection(*address, timeout=_SECONDS)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == HTTPStatus.OK

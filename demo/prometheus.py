@@ -10,10 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from demo import probes
+from demo import overlay, probes
 from loadgen.errors import LoadgenError
 from loadgen.stacks import processes
-from loadgen.stacks.ports import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from loadgen.stacks.supervisor import Supervisor
 
 PROGRAM = "prometheus"
+ADDRESS = overlay.HOST, 9090
+"""Where it answers in the demo."""
 _USERS = ("prometheus", "nobody")
 """The user of Debian's package, and one that every machine has."""
 _START_SECONDS = 60.0
@@ -64,27 +65,28 @@ def prepare(place: Workspace) -> Path:
     return place.scrape
 
 
-def start(place: Workspace, supervisor: Supervisor) -> Server:
+def start(place: Workspace, supervisor: Supervisor, address: tuple[str, int] = ADDRESS) -> Server:
     """Start Prometheus; return it when it answers.
 
     It runs on the load generator's core. The measurement counts the time of the measured processes only, and none of
     them is on that core.
     """
-    user, port, log = _user(), free_port(), place.logs / "prometheus.log"
+    user, log = _user(), place.logs / "prometheus.log"
+    reached = "{}:{}".format(*address)
     data = _data(place, user)
     core = ",".join(map(str, sorted(processes.split_cores()[1])))
     command: list[str | Path] = [
         "taskset", "--cpu-list", core, PROGRAM,
         f"--config.file={place.scrape / 'prometheus.yml'}",
         f"--storage.tsdb.path={data}",
-        f"--web.listen-address=127.0.0.1:{port}",
+        f"--web.listen-address={reached}",
         "--enable-feature=exemplar-storage",
     ]  # fmt: skip
     process = supervisor.start(
         "Prometheus", command, log, user=user.pw_uid, group=user.pw_gid, extra_groups=(), cwd=data
     )
-    supervisor.wait_until(lambda: probes.is_ready(port, "/-/ready"), process, "Prometheus", log, _START_SECONDS)
-    return Server(f"http://127.0.0.1:{port}", time.time())
+    supervisor.wait_until(lambda: probes.is_ready(address, "/-/ready"), process, "Prometheus", log, _START_SECONDS)
+    return Server(f"http://{reached}", time.time())
 
 
 def _data(place: Workspace, user: pwd.struct_passwd) -> Path:

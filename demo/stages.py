@@ -79,7 +79,9 @@ def _start_operator(place: Workspace, kubeconfig: Path, scrape: Path | None, sup
     if scrape is not None:
         command += ["--scrape", scrape]
     process = supervisor.start("the operator", command, log)
-    supervisor.wait_until(lambda: probes.is_ready(ports[0], "/readyz"), process, "the operator", log, 60.0)
+    supervisor.wait_until(
+        lambda: probes.is_ready(("127.0.0.1", ports[0]), "/readyz"), process, "the operator", log, 60.0
+    )
 
 
 def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:

@@ -42,9 +42,9 @@ def server() -> Iterator[Callable[[int], int]]:
 
 
 def test_a_server_is_ready_when_it_says_so(server: Callable[[int], int]) -> None:
-    assert is_ready(server(200), "/readyz")
-    assert not is_ready(server(503), "/readyz")
+    assert is_ready(("127.0.0.1", server(200)), "/readyz")
+    assert not is_ready(("127.0.0.1", server(503)), "/readyz")
 
 
 def test_a_server_that_does_not_answer_is_not_ready() -> None:
-    assert not is_ready(free_port(), "/readyz")
+    assert not is_ready(("127.0.0.1", free_port()), "/readyz")

@@ -16,6 +16,7 @@ import pytest
 from demo import prometheus
 from demo.workspace import Workspace
 from loadgen.stacks import processes
+from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import ProcessFailedError, Supervisor
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def command(pid: int) -> str:
 
 def test_it_has_the_rules_and_is_an_ordinary_user(place: Workspace) -> None:
     with Supervisor() as supervisor:
-        url = prometheus.start(place, supervisor).url
+        url = prometheus.start(place, supervisor, ("127.0.0.1", free_port())).url
         groups = answer(f"{url}/api/v1/rules")["groups"]
         assert {Path(group["file"]).name for group in groups} == {"recording.yml", "alerts.yml"}
         (pid,) = [pid for pid in processes.descendants(os.getpid()) if command(pid) == "prometheus"]
@@ -74,7 +75,7 @@ def test_an_earlier_run_leaves_nothing_in_it(place: Workspace) -> None:
 def test_one_that_does_not_start_says_why(place: Workspace) -> None:
     (place.scrape / "prometheus.yml").write_text("no such field: 1\n")
     with Supervisor() as supervisor, pytest.raises(ProcessFailedError, match="field no such field not found"):
-        prometheus.start(place, supervisor)
+        prometheus.start(place, supervisor, ("127.0.0.1", free_port()))
 
 
 def test_a_machine_without_it_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
