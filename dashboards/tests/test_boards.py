@@ -21,8 +21,8 @@ _NARROWEST = {"stat": 3, "timeseries": 6, "table": 8, "barchart": 8, "state-time
 """In columns; at 1280 pixels one is about 50 pixels wide."""
 
 
-@pytest.fixture(params=ALL, ids=lambda board: board.uid, name="board")
-def _board(request: pytest.FixtureRequest) -> Board:
+@pytest.fixture(params=ALL, ids=lambda board: board.uid)
+def board(request: pytest.FixtureRequest) -> Board:
     found: Board = request.param
     return found
 

@@ -20,8 +20,8 @@ _UNITS = {
 """Units of Grafana that are in use."""
 
 
-@pytest.fixture(params=ALL, ids=lambda board: board.uid, name="board")
-def _board(request: pytest.FixtureRequest) -> Board:
+@pytest.fixture(params=ALL, ids=lambda board: board.uid)
+def board(request: pytest.FixtureRequest) -> Board:
     found: Board = request.param
     return found
 

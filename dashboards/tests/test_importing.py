@@ -64,8 +64,8 @@ class Standin:
         return 200, json.dumps({"uid": board["uid"], "url": f"/d/{board['uid']}/board", "status": "success"})
 
 
-@pytest.fixture(name="grafana")
-def _grafana(monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
+@pytest.fixture
+def grafana(monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
     known = Standin()
 
     class Handler(BaseHTTPRequestHandler):

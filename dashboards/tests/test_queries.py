@@ -41,8 +41,8 @@ def table(command: list[str | Path]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.fixture(scope="module", name="server")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     text = synthetic.exposition({program: table(command) for program, command in _TABLES.items()})
     with servers.running(servers.store(text, tmp_path_factory.mktemp("prometheus"))) as url:
         yield Prometheus(url)

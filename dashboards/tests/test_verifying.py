@@ -32,8 +32,8 @@ def exposed(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-@pytest.fixture(scope="module", name="url")
-def _url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     names = (exposed(_HOSTILE), "other")
     samples = "".join(
         f'shai_sessions_active{{pipeline="{name}"}} {1 + place} {_END - age}\n'
