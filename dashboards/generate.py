@@ -82,10 +82,11 @@ def write(*, check: bool) -> int:
     """Write the files, or print which of them are not up to date. Return an exit code."""
     made = files()
     stale = {path: text for path, text in made.items() if not path.exists() or path.read_text() != text}
-    abandoned = sorted(set(BOARDS.iterdir()) - set(made)) if BOARDS.exists() else []
+    there = {path for folder in (BOARDS, EMBEDDED / "published" / "data") for path in folder.glob("*")}
+    abandoned = sorted(there - set(made))
     for path in abandoned:
         if check:
-            print(f"{path.relative_to(ROOT)} is of no board: run make dashboards", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} comes from nothing in dashboards/: run make dashboards", file=sys.stderr)
         else:
             path.unlink()
             print(f"removed {path.relative_to(ROOT)}")

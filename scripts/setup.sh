@@ -61,6 +61,7 @@ python3-venv        /usr/share/python-wheels
 prometheus          promtool
 chromium            chromium
 chromium-driver     chromedriver
+poppler-utils       pdftotext
 npm                 npm
 "
 

@@ -7,7 +7,6 @@ python -m testing.screenshot out/demo/quick/report.html --to docs/images/overhea
 from __future__ import annotations
 
 import argparse
-import base64
 import tempfile
 from pathlib import Path
 
@@ -20,7 +19,9 @@ def main() -> None:
         prog="python -m testing.screenshot", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("page", type=Path, help="HTML file")
-    parser.add_argument("--to", type=Path, required=True, help="PNG file to write, or PDF for the page as it is printed")
+    parser.add_argument(
+        "--to", type=Path, required=True, help="PNG file to write, or PDF for the page as it is printed"
+    )
     parser.add_argument("--width", type=int, default=browser.WIDE, help="of the window, in pixels")
     parser.add_argument("--height", type=int, help="cut the picture there, in pixels")
     parser.add_argument("--dark", action="store_true", help="for a reader who prefers dark pages")
@@ -28,10 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory, browser.running(Path(directory)) as window:
         window.show(options.width, dark=options.dark)
         window.open(options.page.resolve().as_uri())
-        if options.to.suffix == ".pdf":
-            picture = window.printed()
-        else:
-            picture = window.picture(options.height)
+        picture = window.printed() if options.to.suffix == ".pdf" else window.picture(options.height)
         assert not window.faults(), window.faults()
     options.to.parent.mkdir(parents=True, exist_ok=True)
     options.to.write_bytes(picture)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from crds import generate, kinds
+from crds.kinds.benchmark import BENCHMARK
 from crds.resource import Column
 from crds.schema import keyed, record, text
 from testing.cluster import ROOT
@@ -157,3 +158,22 @@ def test_a_part_that_contradicts_itself_cannot_be_made() -> None:
         keyed("A list.", item, by="name", most=3)
     with pytest.raises(ValueError, match="requires \\['size'\\]"):
         record("An item.", {"name": text("Its name.", longest=5)}, required=("size",))
+
+
+def test_a_benchmark_chooses_from_lists_and_numbers() -> None:
+    """Whoever may create one gets nothing of theirs into a program that generates load but these."""
+    free = []
+
+    def look(schema: dict[str, Any], place: str) -> None:
+        if schema["type"] == "object":
+            for name, inner in schema["properties"].items():
+                look(inner, f"{place}.{name}")
+        elif schema["type"] == "array":
+            look(schema["items"], place)
+        elif schema["type"] == "string" and "enum" not in schema:
+            free.append(place)
+        else:
+            assert schema["type"] == "string" or {"minimum", "maximum"} <= schema.keys(), place
+
+    look(BENCHMARK.spec, "spec")
+    assert free == ["spec.pipeline", "spec.thresholds"], "a DNS label, and expressions that admission has parsed"

@@ -3,5 +3,46 @@
 
 from __future__ import annotations
 
-REASONS: dict[tuple[str, str], str] = {}
+_NO_TRIAL = "The demo puts no policy in mode Audit or Warn."
+_NO_CANARY = "The demo's pool has one member, so that no canary is compared with others; docs/rollout.md has three."
+_NO_CHANGE = "The demo changes no facts while sessions run; the scenario unfriending does."
+_NO_SOURCE = "The demo's facts are in files and come from no FactSource."
+_NO_INTERVAL = "Size smoke measures one round, so that there are no intervals."
+_SOUND = "All is well in the demo: this counts what goes wrong."
+_QUICK = "The operator keeps up with the demo: scrapes see no object that waits, and no watch that is behind."
+
+REASONS: dict[tuple[str, str], str] = {
+    ("shai-overhead", "would-refuse"): _NO_TRIAL,
+    ("shai-overhead", "added"): _NO_INTERVAL,
+    ("shai-pipeline", "restarts"): _SOUND,
+    ("shai-pipeline", "discarded"): _SOUND,
+    ("shai-policies", "would-refuse"): _NO_TRIAL,
+    ("shai-policies", "would-by-policy"): _NO_TRIAL,
+    ("shai-policies", "omitted"): "No task of the demo is refused so often that the audit log begins to summarise.",
+    ("shai-analysis", "stale"): _NO_CHANGE,
+    ("shai-analysis", "stale-time"): _NO_CHANGE,
+    ("shai-analysis", "facts"): _NO_CHANGE,
+    ("shai-analysis", "revocation"): _NO_CHANGE,
+    ("shai-analysis", "mispredicted"): "The demo's users come from the regions that its facts say; the scenario "
+    "mispredicted has others.",
+    ("shai-analysis", "learned"): "The analysis foresees all that the demo's users read.",
+    ("shai-analysis", "blocked"): _SOUND,
+    ("shai-rollout", "denials"): _NO_CANARY,
+    ("shai-rollout", "decision-time"): _NO_CANARY,
+    ("shai-rollout", "sessions"): _NO_CANARY,
+    ("shai-rollout", "rolled-back"): _NO_CANARY,
+    ("shai-pool", "unrecorded"): _SOUND,
+    ("shai-pool", "rejected"): _SOUND,
+    ("shai-pool", "sources"): _NO_SOURCE,
+    ("shai-pool", "source-age"): _NO_SOURCE,
+    ("shai-benchmark", "exceeded"): "The demo's Benchmark has no thresholds.",
+    ("shai-benchmark", "failed"): _SOUND,
+    ("shai-benchmark", "violations"): _SOUND,
+    ("shai-benchmark", "overheads"): _NO_INTERVAL,
+    ("shai-operator", "errors"): _SOUND,
+    ("shai-operator", "failures"): _SOUND,
+    ("shai-operator", "queue"): _QUICK,
+    ("shai-operator", "lag"): _QUICK,
+    ("shai-operator", "waiting"): _QUICK,
+}
 """By board and panel."""

@@ -149,3 +149,21 @@ def test_the_example_lets_it_read_one_key(deployed: Cluster) -> None:
     finally:
         deployed.kubectl("delete", "-f", file)
     until(lambda: not may(deployed, "get", "secrets/example-login", OWN), "the right is gone with the example")
+
+
+def test_jobs_are_made_in_a_namespace_of_their_own(deployed: Cluster) -> None:
+    """What deploy/benchmarks adds, for pods that generate load."""
+    load = "shai-load"
+    deployed.kubectl("apply", "--server-side", "--validate=strict", "-k", str(ROOT / "deploy" / "benchmarks"))
+    until(lambda: may(deployed, "create", "jobs.batch", load), "the authorizer knows the role")
+    for verb in ("create", "get", "patch", "delete"):
+        assert may(deployed, verb, "jobs.batch", load)
+        assert not may(deployed, verb, "jobs.batch", OWN), "their pods could read the Secrets there"
+        assert not may(deployed, verb, "jobs.batch", OTHER)
+    assert may(deployed, "create", "secrets", load)
+    assert may(deployed, "create", "networkpolicies.networking.k8s.io", load)
+    for verb in ("get", "list", "delete"):
+        assert not may(deployed, verb, "secrets", load)
+    for verb in ("create", "get", "list"):
+        assert not may(deployed, verb, "pods", load)
+    assert not may(deployed, "create", "pods/exec", load)

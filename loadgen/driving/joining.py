@@ -86,7 +86,7 @@ def joined(
                     f"{len(drivers)} of {workers} workers have connected within {seconds:.0f} s: look at the pods of "
                     'their Job; a cluster without nodes, such as devcluster, needs workers as "Process"'
                 )
-            connections.enter_context(connection)
+            connections.callback(_end, connection)
             with contextlib.suppress(OSError, DriverError):  # whoever says nothing true is no worker
                 orders = connection.makefile("w", encoding="utf-8")
                 orders.write(text + "\n")
@@ -106,6 +106,13 @@ def _accept(listener: socket.socket, context: ssl.SSLContext, deadline: float) -
             plain.settimeout(min(left, _GREETING_SECONDS))
             return context.wrap_socket(plain, server_side=True)
     return None
+
+
+def _end(connection: ssl.SSLSocket) -> None:
+    """End a connection, though files of it are open."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def _plain(people: Population) -> str:

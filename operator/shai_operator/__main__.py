@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import tempfile
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,10 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--webhooks", type=_address, default=("127.0.0.1", 9443), help="address of the admission server")
     run.add_argument("--webhook-host", default="127.0.0.1", help="by which the API server reaches it")
     run.add_argument("--host-python", default=PYTHON, help="of hosts: the Python that has the package supervisor")
+    run.add_argument("--load-image", default="", help="of pods that generate load (workers of Benchmarks as Job)")
+    run.add_argument(
+        "--load-host", type=ip_address, default="127.0.0.1", help="at which those pods reach this operator"
+    )
     run.add_argument("--workers", type=int, default=4, help="playbooks that run at the same time")
     run.add_argument("--compare-seconds", type=float, default=60.0, help="how often watches are compared with lists")
     run.add_argument("--lag-seconds", type=float, default=120.0, help="how long a watch may lag behind those")
@@ -101,6 +106,8 @@ def _run(options: argparse.Namespace) -> int:
             webhooks=options.webhooks,
             webhook_host=options.webhook_host,
             host_python=options.host_python,
+            load_image=options.load_image,
+            load_host=str(options.load_host),
             workers=options.workers,
             compare_seconds=options.compare_seconds,
             lag_seconds=options.lag_seconds,

@@ -20,6 +20,7 @@ from shai_operator.control.health import Health
 from shai_operator.control.jobs import Jobs
 from shai_operator.control.kinds import Kinds
 from shai_operator.control.leases import Leases
+from shai_operator.control.load_jobs import LoadJobs
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import LoadGenerator, LocalLoadGenerator
 from shai_operator.control.pool_controller import PoolController
@@ -96,7 +97,9 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
     scrapes = Scrapes(_snapshots(inventory, pools, scraping, await program.version(settings.shai)))
-    near = LocalLoadGenerator(settings.runtime, scrape=settings.scrape)
+    near = LocalLoadGenerator(
+        settings.runtime, scrape=settings.scrape, jobs=LoadJobs(cluster, settings.load_image, settings.load_host)
+    )
     generators: dict[str, LoadGenerator] = {
         provider: RemoteLoadGenerator(near, services.providers[provider], services, root)
         for provider in services.providers

@@ -11,10 +11,13 @@ import (
 )
 
 // replaceFile writes a new file and renames it over the old one, if there is one, so that
-// a full disk cannot leave an incomplete file.
+// a full disk cannot leave an incomplete file. What is no file, such as /dev/null, is
+// written to.
 func replaceFile(path string, content []byte) (err error) {
 	mode := fs.FileMode(0o644)
-	if about, err := os.Stat(path); err == nil {
+	if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
+		return os.WriteFile(path, content, mode)
+	} else if err == nil {
 		mode = about.Mode().Perm()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -57,7 +58,8 @@ dashboard Overhead in a range of time.`,
 		}),
 	}
 	f := command.Flags()
-	f.StringVar(&flags.file, "file", "", `HTML file to write, or - (default "report.html", none with --output json or yaml)`)
+	f.StringVar(&flags.file, "file", "",
+		`HTML file to write, or - (default "report.html", none with --output json or yaml)`)
 	f.StringVar(&flags.title, "title", "What enforcement costs, and what it stops", "title of the report")
 	f.StringVar(&flags.server, "prometheus", "", "URL of a Prometheus that scrapes the monitors")
 	f.StringVar(&flags.last, "last", "1h", "range until now: 30m, 6h, 7d")
@@ -130,12 +132,13 @@ func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.
 	}
 	return p.print(made, func(w io.Writer) {
 		for _, highlight := range made.Highlights {
-			fmt.Fprintf(w, "%s: %s (%s)\n", highlight.Label, highlight.Value, highlight.Remark)
+			value := strings.ReplaceAll(highlight.Value, "\u202f", " ")
+			fmt.Fprintf(w, "%s: %s (%s)\n", highlight.Label, value, highlight.Remark)
 		}
 		for _, absent := range made.Absent {
 			fmt.Fprintf(w, "not in it: %s; %s\n", absent.What, absent.Remedy)
 		}
-		fmt.Fprintf(w, "wrote %s (%d KiB)\n", file, len(text)>>10)
+		fmt.Fprintf(w, "wrote %s\n", file)
 	})
 }
 
@@ -200,7 +203,7 @@ func readDirectory(given *sources.All, path string) error {
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("read %s: no file directly in it has %w", path, sources.ErrUnknown)
+		return fmt.Errorf("read %s: each file directly in it is %w", path, sources.ErrUnknown)
 	}
 	return nil
 }

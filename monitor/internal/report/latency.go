@@ -100,7 +100,7 @@ func distribution(prefix string, length int, modes map[string]sources.Latency) f
 				row.Cells = append(row.Cells, figure.None())
 				continue
 			}
-			seen = seen || share > 0
+			seen = seen || share >= visibleShare
 			row.Cells = append(row.Cells, figure.Number(share*100))
 		}
 		if seen && bound > 0 {
@@ -110,6 +110,9 @@ func distribution(prefix string, length int, modes map[string]sources.Latency) f
 	f.Rows = untilAll(f.Rows)
 	return f
 }
+
+// visibleShare is the least share that a curve can show.
+const visibleShare = 0.0005
 
 // within returns the share of latencies up to a bound; false if the histogram does not
 // have this bound.

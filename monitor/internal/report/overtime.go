@@ -114,25 +114,7 @@ const drawn = 10
 func timeline(panel boards.Reading) figure.Figure {
 	f := panelFigure(panel, figure.Time)
 	f.X, f.Stacked = figure.Axis{Label: "time (UTC)"}, panel.Stacked
-	unit := ""
-	var curves []curve
-	largest := 0.0
-	for i, query := range panel.Queries {
-		unit = query.Unit
-		for _, series := range panel.Results[i] {
-			c := curve{boards.Name(query.Legend, series.Labels), map[time.Time]float64{}, 0}
-			for _, point := range series.Points {
-				if finite(point.Value) {
-					c.values[point.At] = point.Value
-					c.sum += math.Abs(point.Value)
-					largest = max(largest, math.Abs(point.Value))
-				}
-			}
-			if len(c.values) > 0 {
-				curves = append(curves, c)
-			}
-		}
-	}
+	curves := curvesOf(panel)
 	if len(curves) == 0 {
 		f.Notes = []string{noData}
 		return f
@@ -142,13 +124,12 @@ func timeline(panel boards.Reading) figure.Figure {
 		f.Notes = append(f.Notes, fmt.Sprintf("The %d largest of %d curves.", drawn, len(curves)))
 		curves = curves[:drawn]
 	}
-	scale := figure.ScaleFor(base(unit), largest)
+	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(slices.Concat(panel.Results...)))
 	f.Y = figure.Axis{Label: panel.Title, Unit: scale.Unit}
 	instants := map[time.Time]bool{}
 	for _, c := range curves {
-		name := c.name
-		f.Columns = append(f.Columns, figure.Column{Title: cmp.Or(name, "(no name)"),
-			Colour: colour(panel.Colours, name), Reference: strings.HasPrefix(name, paper)})
+		f.Columns = append(f.Columns, figure.Column{Title: c.name, Colour: colour(panel.Colours, c.name),
+			Reference: strings.HasPrefix(c.name, paper)})
 		for at := range c.values {
 			instants[at] = true
 		}
@@ -167,13 +148,32 @@ func timeline(panel boards.Reading) figure.Figure {
 	return f
 }
 
+// curvesOf returns the results of a panel that have a value.
+func curvesOf(panel boards.Reading) []curve {
+	var curves []curve
+	for i, query := range panel.Queries {
+		for _, series := range panel.Results[i] {
+			c := curve{cmp.Or(boards.Name(query.Legend, series.Labels), "(no name)"), map[time.Time]float64{}, 0}
+			for _, point := range series.Points {
+				if finite(point.Value) {
+					c.values[point.At] = point.Value
+					c.sum += math.Abs(point.Value)
+				}
+			}
+			if len(c.values) > 0 {
+				curves = append(curves, c)
+			}
+		}
+	}
+	return curves
+}
+
 // bars draws the one query of a panel: rows by one label, columns by another.
 func bars(panel boards.Reading) figure.Figure {
 	f := panelFigure(panel, figure.Bars)
 	f.X = figure.Axis{Label: strings.ReplaceAll(panel.Across, "_", " ")}
 	values := map[string]map[string]float64{}
 	names := map[string]bool{}
-	largest := 0.0
 	for _, series := range panel.Results[0] {
 		across, by := series.Labels[panel.Across], series.Labels[panel.By]
 		if values[across] == nil {
@@ -181,13 +181,12 @@ func bars(panel boards.Reading) figure.Figure {
 		}
 		values[across][by] = series.Points[0].Value
 		names[by] = true
-		largest = max(largest, math.Abs(series.Points[0].Value))
 	}
 	if len(values) == 0 {
 		f.Notes = []string{noData}
 		return f
 	}
-	scale := figure.ScaleFor(base(panel.Queries[0].Unit), largest)
+	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(panel.Results[0]))
 	f.Y = figure.Axis{Label: panel.Title, Unit: scale.Unit}
 	order := slices.Sorted(maps.Keys(names))
 	if len(order) > drawn {
@@ -231,43 +230,59 @@ func labelled(panel boards.Reading) figure.Figure {
 		headings = append(headings, column.Title)
 	}
 	f.X = figure.Axis{Label: strings.Join(headings, ", ")}
-	type line struct {
-		sort []string
-		row  figure.Row
-	}
-	lines := map[string]*line{}
+	var lines []line
 	for i, query := range panel.Queries {
-		largest := 0.0
-		for _, series := range panel.Results[i] {
-			largest = max(largest, math.Abs(series.Points[0].Value))
-		}
-		scale := figure.ScaleFor(base(query.Unit), largest)
+		scale := figure.ScaleFor(base(query.Unit), greatest(panel.Results[i]))
 		f.Columns = append(f.Columns, figure.Column{Title: titled(strings.TrimSpace(query.Legend), scale.Unit)})
 		for _, series := range panel.Results[i] {
-			var key []string
-			for _, column := range panel.Columns {
-				key = append(key, series.Labels[column.Label])
-			}
-			name := strings.Join(key, ", ")
-			if lines[name] == nil {
-				cells := make([]figure.Cell, len(panel.Queries))
-				for at := range cells {
-					cells[at] = figure.None()
-				}
-				lines[name] = &line{key, figure.Row{Name: name, Cells: cells}}
-			}
-			lines[name].row.Cells[i] = figure.Number(series.Points[0].Value * scale.Factor)
+			at := lineOf(&lines, panel, series)
+			lines[at].cells[i] = figure.Number(series.Points[0].Value * scale.Factor)
 		}
 	}
-	sorted := slices.SortedFunc(maps.Values(lines), func(a, b *line) int {
-		return slices.CompareFunc(a.sort, b.sort, naturally)
-	})
-	for _, one := range sorted {
-		f.Rows = append(f.Rows, one.row)
+	// A query that sorts says which rows come first.
+	if !strings.HasPrefix(panel.Queries[0].Expr, "sort") {
+		slices.SortStableFunc(lines, func(a, b line) int { return slices.CompareFunc(a.labels, b.labels, naturally) })
+	}
+	for _, one := range lines {
+		f.Rows = append(f.Rows, figure.Row{Name: strings.Join(one.labels, ", "), Cells: one.cells})
 	}
 	if len(f.Rows) == 0 {
 		f.Notes = []string{noData}
 	}
 	f.Rows = limited(f.Rows, &f.Notes)
 	return f
+}
+
+// line is a row of such a table, with its labels' values.
+type line struct {
+	labels []string
+	cells  []figure.Cell
+}
+
+// lineOf returns the index of the line with the labels of a result, and adds it if it is new.
+func lineOf(lines *[]line, panel boards.Reading, series boards.Series) int {
+	var labels []string
+	for _, column := range panel.Columns {
+		labels = append(labels, series.Labels[column.Label])
+	}
+	at := slices.IndexFunc(*lines, func(l line) bool { return slices.Equal(l.labels, labels) })
+	if at < 0 {
+		cells := slices.Repeat([]figure.Cell{figure.None()}, len(panel.Queries))
+		*lines = append(*lines, line{labels, cells})
+		at = len(*lines) - 1
+	}
+	return at
+}
+
+// greatest is the largest size of a finite value.
+func greatest(results []boards.Series) float64 {
+	largest := 0.0
+	for _, series := range results {
+		for _, point := range series.Points {
+			if finite(point.Value) {
+				largest = max(largest, math.Abs(point.Value))
+			}
+		}
+	}
+	return largest
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 from lightkube import ApiError, AsyncClient
-from lightkube.types import PatchType
+from lightkube.types import CascadeType, PatchType
 
 from shai_operator.cluster.resources import RESOURCES, WITHOUT_NAMESPACE
 from shai_operator.metrics.counted import API_REQUESTS
@@ -76,12 +76,15 @@ class Cluster:
         return _plain(made, ref.kind)
 
     async def delete(self, ref: Reference, uid: str) -> None:
-        """Delete an object if it still has this uid; do nothing when it does not exist any more."""
+        """Delete an object, and what it owns, if it still has this uid; do nothing when it does not exist any more."""
         found = await self.get(ref)
         if found is None or found["metadata"]["uid"] != uid:
             return
         try:
-            await self._send("delete", ref, self._client.delete, RESOURCES[ref.kind], ref.name, **_namespace(ref))
+            resource = RESOURCES[ref.kind]
+            # Of a Job, the API server would otherwise leave the pods.
+            background = {"cascade": CascadeType.BACKGROUND, **_namespace(ref)}
+            await self._send("delete", ref, self._client.delete, resource, ref.name, **background)
         except _NotFoundError:
             return
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from lightkube.generic_resource import create_global_resource, create_namespaced_resource
 from lightkube.resources.admissionregistration_v1 import ValidatingWebhookConfiguration
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
+from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import ConfigMap, Event, Secret
+from lightkube.resources.networking_v1 import NetworkPolicy
 
 from shai_operator.reconcile.objects import CLUSTER_SCOPED, GROUP, PLURALS, VERSION
 
@@ -27,6 +29,8 @@ RESOURCES: Mapping[str, Any] = {
     "ConfigMap": ConfigMap,
     "Secret": Secret,
     "Lease": Lease,
+    "Job": Job,
+    "NetworkPolicy": NetworkPolicy,
     "Event": Event,
     "CustomResourceDefinition": CustomResourceDefinition,
     "ValidatingWebhookConfiguration": ValidatingWebhookConfiguration,

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from shai_operator.reconcile.objects import Object
 
@@ -59,6 +60,21 @@ class Results:
     table: str
 
 
+@dataclass(frozen=True)
+class Joining:
+    """Where workers of a measurement connect that are not started by it: a listening socket, and its certificates."""
+
+    listener: int
+    tls: Path
+
+
+class WorkerJobs(Protocol):
+    """Starts workers elsewhere; implemented by `control.load_jobs`."""
+
+    def workers(self, count: int, member: str, place: Path) -> AbstractAsyncContextManager[Joining]:
+        """Run workers for a member's address; ``place`` is the measurement's private directory."""
+
+
 class LoadGenerator(Protocol):
     """Measures members."""
 
@@ -78,8 +94,16 @@ class LoadGenerator(Protocol):
 class LocalLoadGenerator:
     """Measures members on this machine, with one process for each measurement."""
 
-    def __init__(self, directory: Path, command: Sequence[str] = _COMMAND, *, scrape: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        command: Sequence[str] = _COMMAND,
+        *,
+        scrape: Path | None = None,
+        jobs: WorkerJobs | None = None,
+    ) -> None:
         self._directory = directory
+        self._jobs = jobs
         self._command = (*command, *(("--scrape", str(scrape)) if scrape else ()))
 
     async def run(
@@ -90,10 +114,11 @@ class LocalLoadGenerator:
         cancel: asyncio.Event,
     ) -> Results:
         """Measure; see `LoadGenerator.run`."""
-        with tempfile.TemporaryDirectory(prefix="benchmark-", dir=self._directory) as path:
-            place = Path(path)
+        async with contextlib.AsyncExitStack() as stack:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-", dir=self._directory)))
             await asyncio.to_thread(_write, place, subject, plan)
-            process = await self._start(place)
+            joining = await stack.enter_async_context(self._joining(subject, plan, place))
+            process = await self._start(place, joining)
             ended = asyncio.create_task(process.wait())
             cancelled = asyncio.create_task(cancel.wait())
             try:
@@ -107,15 +132,31 @@ class LocalLoadGenerator:
                 await _end(process, ended)
             return await asyncio.to_thread(_results, place, ended.result())
 
-    async def _start(self, place: Path) -> asyncio.subprocess.Process:
+    @contextlib.asynccontextmanager
+    async def _joining(self, subject: Subject, plan: Mapping[str, Any], place: Path) -> AsyncIterator[Joining | None]:
+        """Run the workers of a plan that wants them elsewhere."""
+        wanted = plan.get("workers") or {}
+        if wanted.get("as") != "Job":
+            yield None
+            return
+        if self._jobs is None:
+            raise MeasuringError("this operator starts no Jobs; choose workers as: Process")
+        address = subject.description["variables"]["MEMBER_ADDRESS"]
+        async with self._jobs.workers(int(wanted.get("count", 1)), address, place) as joining:
+            yield joining
+
+    async def _start(self, place: Path, joining: Joining | None) -> asyncio.subprocess.Process:
         files = {"--member": "member.json", "--plan": "plan.json", "--output": "output"}
         words = [str(word) for option, name in files.items() for word in (option, place / name)]
+        if joining is not None:
+            words += ["--workers-socket", str(joining.listener), "--workers-tls", str(joining.tls)]
         with (place / "log").open("wb") as log:
             return await asyncio.create_subprocess_exec(
                 # If the operator is killed, the kernel sends the measurement this signal, so that it restores the
                 # member.
                 "setpriv", "--pdeathsig", "TERM", *self._command, *words,
                 cwd=_REPOSITORY, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                pass_fds=() if joining is None else (joining.listener,),
             )  # fmt: skip
 
 

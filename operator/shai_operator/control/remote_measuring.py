@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import tempfile
 from dataclasses import replace
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 READ = (*population.FILES, corpus.ABOUT)
 """Files of a member's data: the people, their queries, and the size of the data."""
 
+_LOGGER = logging.getLogger(__name__)
 _TWINS = {"baseline": "b", "control": "c"}
 """The names of twins in `loadgen`, and the ends of their members' names: paths of sockets have to be short."""
 
@@ -117,7 +119,6 @@ class RemoteLoadGenerator:
         tell: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> AsyncIterator[None]:
-        directory = configurations[0].directory
         twins = twins_of(member)
         try:
             for twin, configuration in zip(twins, configurations, strict=True):
@@ -125,12 +126,31 @@ class RemoteLoadGenerator:
                     outcomes = await self._provider.provision(host, [twin], configuration, progress=tell, cancel=cancel)
                 _check(outcomes[twin.name], f"twin {twin.name}")
             yield
-        finally:
-            async with self._services.leases.hold(host.address):
-                # Also after a cancellation: nothing of a measurement stays on the host.
-                outcomes = await self._provider.remove(host, twins, directory, progress=tell, cancel=asyncio.Event())
-            for twin in twins:
-                _check(outcomes[twin.name], f"twin {twin.name} is not removed")
+        except MeasuringError as error:
+            left = await self._removed(host, twins, configurations[0].directory, tell)
+            raise MeasuringError("; and ".join([str(error), *left])) from error
+        except BaseException:
+            await self._removed(host, twins, configurations[0].directory, tell)
+            raise
+        left = await self._removed(host, twins, configurations[0].directory, tell)
+        if left:
+            raise MeasuringError("; and ".join(left))
+
+    async def _removed(
+        self, host: Host, twins: Sequence[Member], directory: str, tell: Callable[[Progress], None]
+    ) -> list[str]:
+        """Remove twins, also after a cancellation; say which ones are left, because they enforce nothing."""
+        async with self._services.leases.hold(host.address):
+            outcomes = await self._provider.remove(host, twins, directory, progress=tell, cancel=asyncio.Event())
+        left = [
+            f"twin {twin}, which enforces nothing, is left on host {host.name}: {outcome.failure.message}; "
+            "measuring the member again, or removing it, removes the twin"
+            for twin, outcome in outcomes.items()
+            if outcome.failure is not None
+        ]
+        for text in left:
+            _LOGGER.error("%s", text)
+        return left
 
     def _description(
         self,

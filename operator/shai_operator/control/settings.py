@@ -34,6 +34,10 @@ class Settings:
     """The name or address at which the API server reaches the admission server."""
     host_python: str = PYTHON
     """On hosts of provider ``linux`` without systemd: the interpreter that has the package supervisor."""
+    load_image: str = ""
+    """The image of the pods that generate load as Jobs; empty: none do."""
+    load_host: str = "127.0.0.1"
+    """The address at which those pods reach this operator."""
     workers: int = 4
     """Playbooks that run at the same time."""
     compare_seconds: float = 60.0

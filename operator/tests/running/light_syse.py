@@ -10,7 +10,8 @@ from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.datasets.corpus import find_java
 from loadgen.stacks import light, manifests
 from testing.cluster import ROOT
-from tests.running.objects import apply, await_condition, resource
+from testing.waiting import until
+from tests.running.objects import apply, await_condition, condition, read, resource
 from tests.running.small_pools import PATIENCE_SECONDS, SmallPool
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class LightSysE:
 
     def await_analyzed(self) -> None:
         """Wait until the pipeline serves and is analysed."""
-        for condition, reason in (("Ready", "Ready"), ("Analyzed", "Complete")):
-            expected = ("True", reason)
-            await_condition(
-                self.cluster, "Pipeline", self.namespace, PIPELINE, condition, expected, seconds=PATIENCE_SECONDS
-            )
+
+        def holds() -> bool:
+            found = read(self.cluster, "Pipeline", self.namespace, PIPELINE)
+            return {condition(found, of)[0] for of in ("Ready", "Analyzed")} == {"True"}
+
+        until(holds, "the pipeline serves and is analysed", 2 * PATIENCE_SECONDS)
 
     def measure(self, name: str, **spec: Any) -> None:
         """Apply a Benchmark: short, since nobody looks at its figures."""

@@ -62,6 +62,9 @@ func panels() (overhead, beside []Panel) {
 // variables are what a user of the dashboard chooses from; the report takes all.
 var variables = []string{"cluster", "namespace", "pipeline", "mode", "member"}
 
+// anything matches every value of a label: a dot alone does not match a line break.
+const anything = "(?s:.*)"
+
 // expression replaces Grafana's variables in a query.
 func expression(query string, length, step, scrape time.Duration) string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
@@ -69,7 +72,7 @@ func expression(query string, length, step, scrape time.Duration) string {
 	rate := max(step+scrape, 4*scrape)
 	replaced := []string{"$__rate_interval", seconds(rate), "$__range", seconds(max(length, time.Second))}
 	for _, name := range variables {
-		replaced = append(replaced, "$"+name, ".*")
+		replaced = append(replaced, "$"+name, anything)
 	}
 	return strings.NewReplacer(replaced...).Replace(query)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // longest is the number of characters after which a text is cut.
-const longest = 300
+const longest = 1000
 
 // visible shows what has no shape of its own, as in a Go string: control characters, line
 // breaks, and marks of direction such as U+202E. Users choose names; one must not look

@@ -17,8 +17,8 @@ import (
 )
 
 // ErrUnknown is the error for a text that is nothing that a report shows.
-var ErrUnknown = errors.New("nothing that a report shows; expected results.json, session.json or samples.csv of a " +
-	"measurement, objects as kubectl get -o json prints them, or records of shai audit -o json")
+var ErrUnknown = errors.New("not of a known form; expected results.json, session.json or samples.csv of a measurement, " +
+	"objects as kubectl get -o json prints them, or records of shai audit -o json")
 
 // Add reads a text and adds what it has. The error for one of no known form is ErrUnknown.
 func (a *All) Add(name string, text []byte) error {

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Files of a member's data are copied for a measurement: those that are asked for, and nothing that they lead to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from shai_operator.providers.local import LocalProvider, local_host
+from shai_operator.providers.playbooks import Playbooks
+from tests.providers.support import quiet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.providers.conftest import Site
+
+
+async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path: Path) -> None:
+    playbooks = Playbooks(directory=site.base / "runs")
+    provider = LocalProvider(playbooks, site.authority)
+    (member,) = provider.place(site.pool, [0], {}).members
+    data = site.directory / member.name / "data"
+    (data / "facts").mkdir(parents=True)
+    (data / "keys.jsonl").write_text("{{ 1 + 1 }} ünïcode\n")
+    (data / "facts" / "population.jsonl").write_text("x" * 3_000_000)
+    secret = tmp_path / "secret"
+    secret.write_text("of somebody else")
+    (data / "queries.txt").symlink_to(secret)
+    files = ["keys.jsonl", "queries.txt", "facts/population.jsonl", "dataset.json"]
+    outcome = await provider.read(
+        local_host(), member, str(site.directory), files, tmp_path / "read", progress=quiet, cancel=asyncio.Event()
+    )
+    await playbooks.close()
+    assert outcome.failure is None
+    read = tmp_path / "read"
+    assert (read / "keys.jsonl").read_text() == "{{ 1 + 1 }} ünïcode\n"
+    assert (read / "facts" / "population.jsonl").stat().st_size == 3_000_000
+    assert sorted(path.name for path in read.rglob("*") if path.is_file()) == ["keys.jsonl", "population.jsonl"]
