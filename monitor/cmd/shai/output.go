@@ -77,7 +77,7 @@ func table(w io.Writer, rows [][]string) {
 }
 
 // grouped writes a count with a space between thousands.
-func grouped(n uint64) string {
+func grouped[N int | uint64](n N) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + " " + digits[i:]
@@ -101,5 +101,5 @@ func counted[N int | uint64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return grouped(uint64(n)) + " " + noun
+	return grouped(n) + " " + noun
 }

@@ -62,7 +62,7 @@ func printReaders(w io.Writer, r api.Readers) {
 		who = "user or task"
 	}
 	fmt.Fprintf(w, "%s of %s (%s): %s %s, by the analysis of %s\n", r.Access, printable(r.Conduit), printable(r.Policy),
-		grouped(uint64(r.Total)), who, r.Analyzed.Format(time.RFC3339))
+		grouped(r.Total), who, r.Analyzed.Format(time.RFC3339))
 	if !r.Current {
 		fmt.Fprintln(w, "facts or the bundle have changed since: shai analyze")
 	}
@@ -77,6 +77,6 @@ func printReaders(w io.Writer, r api.Readers) {
 	fmt.Fprintln(w)
 	table(w, rows)
 	if more := r.Total - len(r.Readers); more > 0 {
-		fmt.Fprintf(w, "… and %s more\n", grouped(uint64(more)))
+		fmt.Fprintf(w, "… and %s more\n", grouped(more))
 	}
 }

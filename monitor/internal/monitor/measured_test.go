@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
 
+	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
@@ -263,8 +265,8 @@ func TestEveryMetricIsFed(t *testing.T) {
 		"shai_sessions_total":             "TestWhatUsersDoIsWhatIsCounted",
 		"shai_would_deny_total":           "TestPolicyModes",
 		"shai_background_analyses_total":  "TestAnUnforeseenInstanceIsAnalysed",
-		"shai_fact_source_failures_total": "TestFactSources",
-		"shai_fact_source_age_seconds":    "TestFactSources",
+		"shai_fact_source_failures_total": "TestFactsFromKeys",
+		"shai_fact_source_age_seconds":    "TestFactsFromKeys",
 	}
 	for _, row := range metrics.Table() {
 		if other := exceptions[row.Name]; !found[row.Name] && other == "" {
@@ -272,5 +274,40 @@ func TestEveryMetricIsFed(t *testing.T) {
 		} else if found[row.Name] && other != "" {
 			t.Errorf("%s has a value here: it is no exception", row.Name)
 		}
+	}
+}
+
+// An exemplar names the record that the audit log has of the denial.
+func TestExemplarsAreInTheAuditLog(t *testing.T) {
+	s := newLearningStack(t, "lazy")
+	s.document("/albums/alice/1.txt")
+	s.startLearning()
+	s.expect("of others", s.login("bob", "127.0.1.3").reading("/albums/alice/1.txt"), "error EACCES withheld 1, asked 1")
+	var denied string
+	for _, record := range s.records() {
+		if record.Kind == audit.Denial && record.Conduit == "/albums/alice/1.txt" {
+			denied = strconv.FormatUint(record.Sequence, 10)
+		}
+	}
+	families, err := s.monitor.metrics.Gather()
+	s.must(err)
+	found := map[string]string{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetCounter().GetExemplar().GetLabel() {
+				found[family.GetName()+" "+metric.GetLabel()[2].GetValue()] = label.GetValue()
+			}
+			for _, bucket := range metric.GetHistogram().GetBucket() {
+				for _, label := range bucket.GetExemplar().GetLabel() {
+					found[family.GetName()+" "+metric.GetLabel()[0].GetValue()] = label.GetValue()
+				}
+			}
+		}
+	}
+	if denied == "" || found["shai_denials_total policy"] != denied || found["shai_decision_seconds open"] != denied {
+		t.Errorf("record %q, exemplars %v", denied, found)
+	}
+	if found["shai_decision_seconds authenticate"] == "" {
+		t.Error("the login has no exemplar")
 	}
 }
