@@ -282,7 +282,8 @@ func TestExemplarsAreInTheAuditLog(t *testing.T) {
 	s := newLearningStack(t, "lazy")
 	s.document("/albums/alice/1.txt")
 	s.startLearning()
-	s.expect("of others", s.login("bob", "127.0.1.3").reading("/albums/alice/1.txt"), "error EACCES withheld 1, asked 1")
+	bob := s.login("bob", "127.0.1.3")
+	s.expect("of others", bob.reading("/albums/alice/1.txt"), "error EACCES withheld 1, asked 1")
 	var denied string
 	for _, record := range s.records() {
 		if record.Kind == audit.Denial && record.Conduit == "/albums/alice/1.txt" {
