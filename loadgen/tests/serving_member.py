@@ -97,11 +97,11 @@ class ServingMember:
     def write(self, **plan: Any) -> None:
         (self.root / "plan.json").write_text(json.dumps(plan))
 
-    def measure(self) -> subprocess.Popen[str]:
+    def measure(self, *options: str) -> subprocess.Popen[str]:
         files = {"--member": "member.json", "--plan": "plan.json", "--output": "output"}
         words = [str(word) for option, name in files.items() for word in (option, self.root / name)]
         return subprocess.Popen(
-            [sys.executable, "-m", "loadgen", "benchmark", *words],
+            [sys.executable, "-m", "loadgen", "benchmark", *words, *options],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,

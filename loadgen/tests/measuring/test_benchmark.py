@@ -49,6 +49,25 @@ def test_a_measurement_writes_what_it_promises_and_leaves_the_member_as_it_was(m
     assert not (member.root / ".benchmark").exists()
 
 
+def test_a_threshold_fails_a_run_and_its_results_are_kept(member: ServingMember) -> None:
+    workers = {"count": 2, "as": "Process"}
+    thresholds = ["failures>0", "queries_per_second{mode=baseline}>0"]
+    member.write(**{**PLAN, "scenario": "sessions_8", "workers": workers, "thresholds": thresholds[:1]})
+    process = member.measure("--fail-on", thresholds[1])
+    assert 'queries_per_second{mode="baseline"}>0' in ended(process)
+    assert process.returncode == 3
+    assert member.progress()["state"] == "Complete"
+    found = json.loads((member.output / "results.json").read_text())
+    assert [(one["threshold"], one["exceeded"]) for one in found["thresholds"]] == [
+        (thresholds[0], False),
+        (thresholds[1], True),
+    ]
+    assert {row["sessionLength"] for row in found["rows"]} == {8}
+    assert all(sample["queries"] == 8 * sample["sessions"] for sample in found["samples"])
+    counts = {(one["mode"], one["sessionLength"]): sum(one["counts"]) for one in found["latency"]}
+    assert counts == {(sample["mode"], 8): sample["queries"] for sample in found["samples"]}, "of both processes"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_interrupted_it_puts_everything_back(member: ServingMember, number: signal.Signals) -> None:
     before = {pid: os.sched_getaffinity(pid) for pid in member.own}
@@ -124,6 +143,10 @@ def test_a_mode_that_somebody_else_switches_is_noticed_and_put_back(member: Serv
         ({"store": "/nowhere.sock"}, {}, "no server answers at /nowhere.sock"),
         ({}, {"modes": ["shai", "dynamic"]}, "modes: baseline and another are needed"),
         ({}, {"modes": ["baseline", "slow"]}, "modes: 'slow' is not a mode"),
+        ({}, {"thresholds": ["overhead>"]}, "'overhead>': at character 10: expected a number"),
+        ({}, {"scenario": "unfriending"}, "'unfriending' cannot be measured in several modes"),
+        ({}, {"workers": {"count": 5, "as": "Process"}}, "workers: 5 are more than concurrentUsers, 4"),
+        ({}, {"workers": {"count": 2, "as": "Job"}}, "as: Job needs an operator, which makes the Job; take Process"),
         ({}, {"rounds": 0}, "rounds: expected a whole number from 1, got 0"),
         ({}, {"sessionLengths": []}, "sessionLengths: expected a list"),
     ],

@@ -11,7 +11,7 @@ from loadgen.datasets.corpus import find_java
 from loadgen.stacks import light, manifests
 from testing.cluster import ROOT
 from testing.waiting import until
-from tests.running.objects import apply, await_condition, condition, read, resource
+from tests.running.objects import apply, condition, message, read, resource
 from tests.running.small_pools import PATIENCE_SECONDS, SmallPool
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class LightSysE:
 
     def __init__(self, cluster: Cluster, namespace: str, site: Site, name: str, **spec: Any) -> None:
         self.cluster, self.namespace = cluster, namespace
+        site.base.chmod(0o711)  # in mode baseline, tasks reach their programs and data by their paths
         data = site.base / f"data-{name}"
         crowd.make(data, _USERS)
         (data / "keys.jsonl").chmod(0o600)
@@ -68,6 +69,13 @@ class LightSysE:
         modes = {"modes": ["baseline", "shai"], "pipeline": PIPELINE}
         apply(self.cluster, self.namespace, resource("Benchmark", name, **{**usual, **modes, **spec}))
 
-    def await_measured(self, name: str, of: str, expected: tuple[str, str]) -> dict[str, Any]:
-        """Wait for a condition of a Benchmark; return the object."""
-        return await_condition(self.cluster, "Benchmark", self.namespace, name, of, expected, seconds=PATIENCE_SECONDS)
+    def await_measured(self, name: str) -> dict[str, Any]:
+        """Wait until a Benchmark is complete; return the object. AssertionError with its message when it fails."""
+
+        def ended() -> dict[str, Any] | None:
+            found = read(self.cluster, "Benchmark", self.namespace, name)
+            assert condition(found, "Succeeded")[0] != "False", message(found, "Succeeded")
+            return found if condition(found, "Succeeded") == ("True", "Complete") else None
+
+        found: dict[str, Any] = until(ended, f"Benchmark {name} is complete", 2 * PATIENCE_SECONDS)
+        return found
