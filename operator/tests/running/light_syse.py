@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from loadgen.datasets import crowd
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 PIPELINE = "syse"
 _EXAMPLE = ROOT / "crds" / "examples" / "syse"
-_USERS = crowd.Crowd(users=20, hubs=2)
+_PEOPLE = crowd.Crowd(users=1, hubs=20)
+"""One user, and the others are friends. All may read one document, because the light engine picks at random, and a
+measurement compares what two engines find."""
 
 
 class LightSysE:
@@ -30,7 +33,8 @@ class LightSysE:
         self.cluster, self.namespace = cluster, namespace
         site.base.chmod(0o711)  # in mode baseline, tasks reach their programs and data by their paths
         data = site.base / f"data-{name}"
-        crowd.make(data, _USERS)
+        crowd.make(data, _PEOPLE)
+        shutil.rmtree(data / "corpus" / "private")
         (data / "keys.jsonl").chmod(0o600)
         java, home = find_java()
         variables = {
