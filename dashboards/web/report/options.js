@@ -14,7 +14,7 @@ function colourOf(column, at) {
 }
 
 function unitOf(axis) {
-  return axis.unit ? `${axis.label}, ${axis.unit}` : axis.label;
+  return [axis.label, axis.unit].filter(Boolean).join(", ");
 }
 
 function axis(kind, about, more = {}) {

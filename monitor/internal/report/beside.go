@@ -92,6 +92,9 @@ func rangeHighlights(r boards.Range) []figure.Highlight {
 		}
 		value := panel.Results[0][0].Points[0].Value
 		if finite(value) {
+			if panel.ID == "refused" {
+				value = math.Round(value) // Prometheus computes the ends of the range
+			}
 			found = append(found, figure.Highlight{Value: shown(value, panel.Queries[0].Unit), Label: label,
 				Good: panel.ID == "refused" && value > 0, Remark: "by Prometheus"})
 		}

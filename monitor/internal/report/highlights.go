@@ -25,7 +25,7 @@ func highlights(in Input) []figure.Highlight {
 	if v := in.Given.Verification; v != nil && v.Leak.Baseline.Leaked && !v.Leak.Shai.Leaked {
 		found = append(found, figure.Highlight{Value: "1 leak stopped", Good: true,
 			Label:  "tried with a broken search engine",
-			Remark: "without enforcement it leaked; policy " + v.Leak.Audit.Policy + " forbids it"})
+			Remark: "without enforcement it leaked; policy " + policyName(v.Leak.Audit.Policy) + " forbids it"})
 	}
 	refused, undecided := int64(0), int64(0)
 	for _, run := range in.Given.Analyses {

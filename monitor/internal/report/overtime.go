@@ -125,7 +125,7 @@ func timeline(panel boards.Reading) figure.Figure {
 		curves = curves[:drawn]
 	}
 	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(slices.Concat(panel.Results...)))
-	f.Y = figure.Axis{Label: panel.Title, Unit: scale.Unit}
+	f.Y = figure.Axis{Unit: scale.Unit}
 	instants := map[time.Time]bool{}
 	for _, c := range curves {
 		f.Columns = append(f.Columns, figure.Column{Title: c.name, Colour: colour(panel.Colours, c.name),
@@ -187,7 +187,7 @@ func bars(panel boards.Reading) figure.Figure {
 		return f
 	}
 	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(panel.Results[0]))
-	f.Y = figure.Axis{Label: panel.Title, Unit: scale.Unit}
+	f.Y = figure.Axis{Unit: scale.Unit}
 	order := slices.Sorted(maps.Keys(names))
 	if len(order) > drawn {
 		f.Notes = append(f.Notes, fmt.Sprintf("The first %d of %d series.", drawn, len(order)))

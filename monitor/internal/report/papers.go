@@ -150,5 +150,5 @@ func faultStopped(in Input, row published.Row) (figure.Cell, bool) {
 	if found.Leak.Shai.Leaked {
 		return figure.Words("no: it leaked"), true
 	}
-	return figure.Words("yes, by policy " + cmp.Or(found.Leak.Audit.Policy, "(unknown)")), true
+	return figure.Words("yes, by policy " + cmp.Or(policyName(found.Leak.Audit.Policy), "(unknown)")), true
 }

@@ -51,7 +51,7 @@ func leak(found sources.Verification) figure.Figure {
 	}
 	record := found.Leak.Audit
 	shaiWords := fmt.Sprintf("stopped: %s of %s by %s refused, by policy %s", record.Operation, record.Conduit,
-		record.Instance, record.Policy)
+		record.Instance, policyName(record.Policy))
 	if found.Leak.Shai.Leaked {
 		shaiWords = found.Leak.Document + " leaked"
 	}
@@ -131,6 +131,12 @@ func limited(rows []figure.Row, notes *[]string) []figure.Row {
 	return rows[:most]
 }
 
+// policyName leaves out the arguments of a policy: private(owner: "bob").
+func policyName(policy string) string {
+	name, _, _ := strings.Cut(policy, "(")
+	return name
+}
+
 // times is the number of refusals that a record stands for.
 func times(record audit.Record) float64 {
 	return 1 + float64(record.Repeated) + float64(record.Omitted)
@@ -146,7 +152,7 @@ func refusals(records []audit.Record) []figure.Figure {
 			{Title: "why", Text: true}},
 	}
 	for _, record := range slices.Backward(records) {
-		by[cmp.Or(record.Policy, "(no policy)")] += times(record)
+		by[cmp.Or(policyName(record.Policy), "(no policy)")] += times(record)
 		if len(latest.Rows) < most {
 			latest.Rows = append(latest.Rows, figure.Row{Name: record.Time.UTC().Format(instant), Cells: []figure.Cell{
 				figure.Words(cmp.Or(record.Instance, record.Task, record.Principal)),
