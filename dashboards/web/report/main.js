@@ -6,7 +6,7 @@ import { AriaComponent, GridComponent, LegendComponent, TooltipComponent } from 
 import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 
-import { draw } from "./options.js";
+import { colour, draw } from "./options.js";
 import { read } from "./read.js";
 
 use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
@@ -19,6 +19,7 @@ function show(figure) {
   if (!place || !table) return;
   const about = JSON.parse(figure.dataset.chart);
   const data = read(table);
+  colour(data.columns);
   place.hidden = false;
   place.style.height = `${about.kind === "stack" ? 110 + 44 * data.names.length : 320}px`;
   const chart = init(place, null, { renderer: "svg" });

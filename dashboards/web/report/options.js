@@ -9,8 +9,16 @@ const SHAPES = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRe
 const INK = "var(--ink)", SOFT = "var(--soft)", LINE = "var(--line)", CARD = "var(--card)";
 const FONT = { fontFamily: "system-ui, 'DejaVu Sans', sans-serif", fontSize: 12, color: SOFT };
 
-function colourOf(column, at) {
-  return `var(--${column.colour || PALETTE[at % PALETTE.length]})`;
+/** Gives each column without a colour one that no other has, as long as there are some. */
+export function colour(columns) {
+  const used = new Set(columns.map((column) => column.colour));
+  const free = PALETTE.filter((name) => !used.has(name));
+  let next = 0;
+  for (const column of columns) column.colour ||= (free.length ? free : PALETTE)[next++ % (free.length || PALETTE.length)];
+}
+
+function colourOf(column) {
+  return `var(--${column.colour})`;
 }
 
 function unitOf(axis) {
@@ -113,8 +121,8 @@ function bars(figure, data) {
       {
         type: "bar", name: column.title, barGap: "12%", barCategoryGap: "28%", data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
         itemStyle: column.reference
-          ? { color: CARD, borderColor: colourOf(column, at), borderWidth: 1.5, borderType: "dashed" }
-          : { color: colourOf(column, at) },
+          ? { color: CARD, borderColor: colourOf(column), borderWidth: 1.5, borderType: "dashed" }
+          : { color: colourOf(column) },
         emphasis: { disabled: true },
       },
       whiskers(column, at, data.columns.length),
@@ -129,16 +137,16 @@ function stack(figure, data) {
     ...frame(figure, data, axis("value", figure.y), category),
     series: data.columns.map((column, at) => ({
       type: "bar", stack: "all", name: column.title, barMaxWidth: 34, data: column.cells.map((cell) => cell.value),
-      itemStyle: { color: colourOf(column, at), borderColor: CARD, borderWidth: 1 }, emphasis: { disabled: true },
+      itemStyle: { color: colourOf(column), borderColor: CARD, borderWidth: 1 }, emphasis: { disabled: true },
     })),
   };
 }
 
 function line(column, at, more) {
   return {
-    type: "line", name: column.title, symbol: SHAPES[at % SHAPES.length], symbolSize: 7, color: colourOf(column, at),
-    lineStyle: { width: 2, color: colourOf(column, at), type: column.reference ? "dashed" : "solid" },
-    itemStyle: { color: colourOf(column, at) }, emphasis: { disabled: true }, connectNulls: true, ...more,
+    type: "line", name: column.title, symbol: SHAPES[at % SHAPES.length], symbolSize: 7, color: colourOf(column),
+    lineStyle: { width: 2, color: colourOf(column), type: column.reference ? "dashed" : "solid" },
+    itemStyle: { color: colourOf(column) }, emphasis: { disabled: true }, connectNulls: true, ...more,
   };
 }
 
@@ -171,7 +179,7 @@ function points(figure, data) {
     ...options,
     series: [{
       type: "scatter", name: y.title, symbolSize: 11, data: x.cells.map((cell, row) => [cell.value, y.cells[row].value]),
-      itemStyle: { color: colourOf(y, 0) }, emphasis: { disabled: true },
+      itemStyle: { color: colourOf(y) }, emphasis: { disabled: true },
       label: { show: data.names.length <= 12, position: "top", ...FONT, formatter: (point) => short(data.names[point.dataIndex], NAME_LENGTH) },
       labelLayout: { hideOverlap: true },
     }],
@@ -185,7 +193,7 @@ function time(figure, data) {
     series: data.columns.map((column, at) =>
       line(column, at, {
         showSymbol: false, connectNulls: false, data: column.cells.map((cell, row) => [data.names[row], cell.value]),
-        ...(figure.stacked ? { stack: "all", areaStyle: { color: colourOf(column, at), opacity: 0.35 } } : {}),
+        ...(figure.stacked ? { stack: "all", areaStyle: { color: colourOf(column), opacity: 0.35 } } : {}),
       })),
   };
 }

@@ -109,7 +109,7 @@ type curve struct {
 }
 
 // drawn is the largest number of curves in a chart.
-const drawn = 10
+const drawn = 12
 
 func timeline(panel boards.Reading) figure.Figure {
 	f := panelFigure(panel, figure.Time)
@@ -127,9 +127,13 @@ func timeline(panel boards.Reading) figure.Figure {
 	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(slices.Concat(panel.Results...)))
 	f.Y = figure.Axis{Unit: scale.Unit}
 	instants := map[time.Time]bool{}
+	used := map[string]bool{}
 	for _, c := range curves {
-		f.Columns = append(f.Columns, figure.Column{Title: c.name, Colour: colour(panel.Colours, c.name),
-			Reference: strings.HasPrefix(c.name, paper)})
+		// Of two curves of a mode, such as p50 and p99, the second is dashed.
+		column := figure.Column{Title: c.name, Colour: colour(panel.Colours, c.name)}
+		column.Reference = strings.HasPrefix(c.name, paper) || used[column.Colour]
+		used[column.Colour] = panel.Colours != ""
+		f.Columns = append(f.Columns, column)
 		for at := range c.values {
 			instants[at] = true
 		}

@@ -88,7 +88,7 @@ func TestManyCurves(t *testing.T) {
 		results = append(results, over(map[string]string{"mode": fmt.Sprint(i)}, float64(i), float64(i)))
 	}
 	f := figureOf(t, panel("timeseries", "ops", "{{mode}}", results...))
-	if len(f.Columns) != drawn || f.Columns[0].Title != "499" || !strings.Contains(f.Notes[0], "10 largest of 500") {
+	if len(f.Columns) != drawn || f.Columns[0].Title != "499" || !strings.Contains(f.Notes[0], "12 largest of 500") {
 		t.Errorf("%d columns from %q, notes %q", len(f.Columns), f.Columns[0].Title, f.Notes)
 	}
 	table := figureOf(t, panel("table", "short", "count", results...))

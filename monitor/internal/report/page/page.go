@@ -126,13 +126,20 @@ func colour(name string) string {
 	return name
 }
 
-// crowded is the number of columns from which a table needs the whole width.
+// crowded is the number of columns from which a table needs the whole width; one of texts
+// counts twice.
 const crowded = 4
 
 // wide reports whether a figure takes the whole width.
 func wide(f figure.Figure) bool {
+	columns := len(f.Columns)
+	for _, column := range f.Columns {
+		if column.Text {
+			columns++
+		}
+	}
 	return f.Kind == figure.Time || f.Kind == figure.Points || f.Kind == figure.Curves || f.Graph != nil ||
-		len(f.Columns) >= crowded && (f.Kind == "" || f.Empty())
+		columns >= crowded && (f.Kind == "" || f.Empty())
 }
 
 // shownTable is a table as the template shows it.
