@@ -31,6 +31,7 @@ func method(in Input) (figure.Section, *figure.Absent) {
 		add("results "+results.Name, fmt.Sprintf("%s, slices of %s s, %d users at a time, seed %d; modes %s", sizeOf(size),
 			figure.Digits(size.SliceSeconds), size.ConcurrentUsers, results.Seed, strings.Join(size.Modes, ", ")),
 			memoryOf(results.Machine))
+		f.Notes = append(f.Notes, results.Notes...)
 	}
 	for _, measured := range in.Given.Sessions {
 		add("sessions", fmt.Sprintf("%s, slices of %s s, %d users at a time, seed %d", sizeOf(measured.Size),

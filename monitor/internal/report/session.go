@@ -26,7 +26,7 @@ func session(in Input) (figure.Section, *figure.Absent) {
 		section.Figures = append(section.Figures, phases(prefix, measured), processes(prefix, measured),
 			perSecond(prefix, measured), singles(prefix, measured))
 	}
-	for _, samples := range in.Given.Samples {
+	for _, samples := range allSamples(in.Given) {
 		if f, found := sliced(samples); found && len(in.Given.Sessions) == 0 {
 			section.Figures = append(section.Figures, f)
 		}
@@ -36,6 +36,17 @@ func session(in Input) (figure.Section, *figure.Absent) {
 			Remedy: "give out/bench/session.json of make bench-session, or samples.csv of a benchmark"}
 	}
 	return section, nil
+}
+
+// allSamples are those of samples.csv, and those within results.
+func allSamples(given sources.All) []sources.Samples {
+	all := slices.Clone(given.Samples)
+	for _, results := range given.Results {
+		if len(results.Slices) > 0 {
+			all = append(all, sources.Samples{Name: results.Name, Slices: results.Slices})
+		}
+	}
+	return all
 }
 
 // phases shows what enforcement adds to a session, by what it is for.

@@ -34,6 +34,9 @@ type Results struct {
 	AddedPerSession map[string]Estimate     `json:"addedPerSession"`
 	Interceptions   map[string]Interception `json:"interceptions"`
 	Latency         []Latency               `json:"latency"`
+	Scenario        string                  `json:"scenario"`
+	Notes           []string                `json:"notes"` // what the measurement could not do
+	Slices          []Slice                 `json:"samples"`
 	Text            []byte                  `json:"-"` // as it was given
 }
 
@@ -154,10 +157,10 @@ type Samples struct {
 
 // Slice is what the report shows of a row.
 type Slice struct {
-	Mode           string
-	SessionLength  int
-	Sessions       float64
-	ProcessSeconds map[string]float64 // CPU time by process
+	Mode           string             `json:"mode"`
+	SessionLength  int                `json:"session_length"`
+	Sessions       float64            `json:"sessions"`
+	ProcessSeconds map[string]float64 `json:"process_cpu_seconds"` // CPU time by process
 }
 
 // Verification is what a leak attempt found.
