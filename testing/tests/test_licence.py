@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINE = "SPDX-License-Identifier: BSD-2-Clause"
 _HEAD_LINES = 5
 
-_WITHOUT_COMMENTS = {".json", ".sum", ".mod", ".md", ".golden", ".txt"}
+_WITHOUT_COMMENTS = {".json", ".png", ".sum", ".mod", ".md", ".golden", ".txt"}
 """Formats without comments, or that a tool writes, and prose, which LICENSE covers."""
 _OTHERS = {"LICENSE", "requirements.lock"}
 _INPUTS = ("testdata", "seeds", "golden", "goldens")
