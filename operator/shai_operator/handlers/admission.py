@@ -90,7 +90,9 @@ def register(registry: kopf.OperatorRegistry, validator: Validator) -> None:
     _register(registry, BENCHMARKS, _check_thresholds)
 
 
-def _register(registry: kopf.OperatorRegistry, plural: str, check: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+def _register(
+    registry: kopf.OperatorRegistry, plural: str, examine: Callable[[dict[str, Any]], Awaitable[None]]
+) -> None:
     @kopf.on.validate(
         GROUP,
         VERSION,
@@ -99,11 +101,11 @@ def _register(registry: kopf.OperatorRegistry, plural: str, check: Callable[[dic
         operations=["CREATE", "UPDATE"],
         registry=registry,
     )
-    async def admit(body: kopf.Body, warnings: list[str], **_: Any) -> None:
+    async def check(body: kopf.Body, warnings: list[str], **_: Any) -> None:
         if body["metadata"].get("deletionTimestamp"):
             return  # only finalizers can still change
         _check_size(dict(body))
-        await check(dict(body))
+        await examine(dict(body))
         warnings.extend(_advice(dict(body)))
 
 
