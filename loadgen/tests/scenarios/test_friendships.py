@@ -3,32 +3,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loadgen.datasets import crowd, population
-from loadgen.measuring.place import IMAGE, MANIFESTS, Place
+from loadgen.datasets import population
 from loadgen.scenarios.friendships import Friendship, Friendships
-from loadgen.stacks import launcher, light, manifests
 from loadgen.stacks.monitor import Monitor
-from loadgen.stacks.ports import free_port
-from loadgen.stacks.supervisor import Supervisor
 from loadgen.tests.harness import ROOT
+from loadgen.tests.light_stack import running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from loadgen.stacks.stack import Stack
     from loadgen.tests.fake_syse import FakeSysE
 
@@ -74,26 +66,6 @@ def test_friendships_are_picked_in_turn() -> None:
     friendships = Friendships(pairs, True, Monitor(Path("shai"), Path("/nowhere")))  # noqa: FBT003 - immediate
     picked = [friendships.pick().owner for _ in range(9)]
     assert sorted(picked) == sorted("abc" * 3)
-
-
-@contextlib.contextmanager
-def running(mode: str, revocation: str) -> Iterator[tuple[Stack, Path]]:
-    """Run the light stack; yield it and its data."""
-    output = Path(tempfile.mkdtemp(prefix="shai-friends-"))
-    output.chmod(0o755)  # tasks run as other users
-    place = Place(ROOT / IMAGE, ROOT / MANIFESTS, output)
-    try:
-        with place.prepared(crowd.Crowd(users=24, hubs=2)), Supervisor() as supervisor:
-            documents = light.derive(manifests.read(place.manifests), "syse")
-            manifests.find(documents, "syse")["spec"]["revocation"] = revocation
-            serving = (light.ENGINE, light.FRONT_END)
-            with launcher.launching(place.site, documents, "syse", supervisor, serving) as stacks:
-                stack = stacks.launch(replace(launcher.CONFINED, mode=mode), ("127.0.0.1", free_port()))
-                stack.analyze()
-                stack.serve()
-                yield stack, place.data
-    finally:
-        shutil.rmtree(output)
 
 
 def unfriending(stack: Stack, data: Path, results: Path, *more: str) -> subprocess.CompletedProcess[str]:
