@@ -127,15 +127,15 @@ func colour(name string) string {
 }
 
 // crowded is the number of columns from which a table needs the whole width; one of texts
-// counts twice.
-const crowded = 4
+// counts as three.
+const crowded = 6
 
 // wide reports whether a figure takes the whole width.
 func wide(f figure.Figure) bool {
 	columns := len(f.Columns)
 	for _, column := range f.Columns {
 		if column.Text {
-			columns++
+			columns += 2
 		}
 	}
 	return f.Kind == figure.Time || f.Kind == figure.Points || f.Kind == figure.Curves || f.Graph != nil ||
