@@ -77,8 +77,15 @@ class RemoteLoadGenerator:
         except (ConfigurationError, ImageMissingError, OSError) as error:
             raise MeasuringError(str(error)) from error
 
+        measured = Slices(0, 0, "")
+
+        def measuring(slices: Slices) -> None:
+            nonlocal measured
+            measured = slices
+            progress(slices)
+
         def tell(reached: Progress) -> None:
-            progress(Slices(0, 0, f"{reached.play} on host {reached.host}: {reached.task}"))
+            progress(replace(measured, message=f"{reached.play} on host {reached.host}: {reached.task}"))
 
         with tempfile.TemporaryDirectory(prefix="remote-", dir=self._services.settings.runtime) as path:
             place = Path(path)
@@ -89,7 +96,7 @@ class RemoteLoadGenerator:
                     )
                 _check(outcome, f"the data of member {member.name}")
                 description = self._description(subject, member, installation, configurations, place)
-                return await self._near.run(replace(subject, description=description), plan, progress, cancel)
+                return await self._near.run(replace(subject, description=description), plan, measuring, cancel)
 
     async def _installation(self, pool: Object, digest: str) -> MemberConfiguration:
         """Return the configuration of the member; MeasuringError when it has another image than it should."""

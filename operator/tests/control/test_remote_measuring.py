@@ -15,7 +15,7 @@ import pytest
 from shai_operator.control.measuring import MeasuringError, Results, Slices, Subject
 from shai_operator.control.remote_measuring import RemoteLoadGenerator
 from shai_operator.providers import authority, images
-from shai_operator.providers.interface import DataMode, Failure, Member, MemberConfiguration, Outcome, Reason
+from shai_operator.providers.interface import DataMode, Failure, Member, MemberConfiguration, Outcome, Progress, Reason
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Host:
         return {member.name: self._outcome(f"install {member.name}")}
 
     async def remove(self, _: object, members: Sequence[Member], directory: str, **more: Any) -> Mapping[str, Outcome]:
+        more["progress"](Progress("rack", "Remove", "Stop", 1, 2))
         assert directory == "/pools"
         assert not more["cancel"].is_set(), "nothing stays, whatever was cancelled"
         return {member.name: self._outcome(f"remove {member.name}") for member in members}
@@ -77,12 +78,14 @@ class World:
     host: Host
     place: Path
     seen: dict[str, Any] = field(default_factory=dict)
+    told: list[Slices] = field(default_factory=list)
 
     async def measure(self, near: Callable[[Subject], Results] | None = None, digest: str = "") -> Results:
         image = images.read(self.place / "images", "default")
         found = near or (lambda _: Results({}, "a table"))
 
-        async def run(subject: Subject, *_: object) -> Results:
+        async def run(subject: Subject, _plan: object, progress: Callable[[Slices], None], _: object) -> Results:
+            progress(Slices(5, 6, "slice 5"))
             self.seen.update(subject.description)
             self.seen["key"] = permissions(subject.description["monitor"]["key"])
             return found(subject)
@@ -100,7 +103,8 @@ class World:
         )
         return await generator.run(subject, {}, self.tell, asyncio.Event())
 
-    def tell(self, _: Slices) -> None: ...
+    def tell(self, slices: Slices) -> None:
+        self.told.append(slices)
 
 
 @pytest.fixture
@@ -126,6 +130,7 @@ async def test_twins_have_the_members_data_and_stores_that_nobody_can_guess(worl
     assert world.seen["monitor"]["address"] == "127.0.0.1:8443"
     assert world.seen["twins"]["control"]["address"] == f"127.0.0.1:{two.monitor_port}"
     assert (world.seen["store"], world.seen["key"]) == ("", 0o600)
+    assert world.told == [Slices(5, 6, "slice 5"), Slices(5, 6, "Remove on host rack: Stop")], "the count stays"
     assert list(world.place.glob("remote-*")) == [], "the operator's key and the people's are gone"
 
 
