@@ -7,23 +7,25 @@ import json
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loadgen.errors import LoadgenError
 from loadgen.measuring import benchmark
-from loadgen.plan import BASELINE
+from loadgen.plan import BASELINE, CONTROL
 from loadgen.scenarios import demonstration
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from loadgen.scenarios.definitions import Scenario
     from loadgen.thresholds import Threshold
 
 _USUAL_MODE = "shai"
 _SLICES = 6
-"""A slice, and the warming up, take this part of the scenario's time: several rounds take a few times as long as it."""
+"""A slice takes this part of the scenario's time, so that several rounds take a few times as long as the scenario."""
+
+_WARM_UP_SECONDS = 30
 
 
 class ComparisonError(LoadgenError):
@@ -34,6 +36,13 @@ def add_options(group: _ArgumentGroup) -> None:
     """Add the options of comparisons."""
     group.add_argument("--member", type=Path, metavar="FILE", help="the pool's member, as JSON (the running demo's)")
     group.add_argument("--rounds", type=int, default=5, help="each measures every mode and a control once (5)")
+    group.add_argument(
+        "--warm-up",
+        type=int,
+        default=_WARM_UP_SECONDS,
+        metavar="SECONDS",
+        help=f"load before the first round: the twins' compilers begin cold ({_WARM_UP_SECONDS})",
+    )
 
 
 def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> None:
@@ -68,6 +77,19 @@ def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> 
         _print(output, options.output)
         raise
     _print(output, options.output)
+    check(json.loads((output / "results.json").read_text()), options.warm_up)
+
+
+def check(results: Mapping[str, Any], warm_up: int) -> None:
+    """Raise ComparisonError when a mode seems to save CPU time: then its twins had not warmed up as the member has."""
+    for entry in results["throughput"]:
+        for mode in (name for name in entry if name not in {"sessionLength", BASELINE, CONTROL}):
+            high = entry[mode]["cpuOverhead"].get("high")
+            if high is not None and high < 0:
+                raise ComparisonError(
+                    f"not to be believed: mode {mode} seems to take less CPU time than mode baseline, whose twins have "
+                    f"served less than the member and are compiled less; repeat it with --warm-up {4 * warm_up}"
+                )
 
 
 def _plan(scenario: Scenario, judged: Sequence[Threshold], options: Namespace, size: str) -> dict[str, object]:
@@ -81,7 +103,7 @@ def _plan(scenario: Scenario, judged: Sequence[Threshold], options: Namespace, s
         "rounds": options.rounds,
         "sliceSeconds": seconds,
         "concurrentUsers": options.users,
-        "warmUpSeconds": seconds,
+        "warmUpSeconds": options.warm_up,
         "workers": {"count": options.workers},
         "seed": options.seed,
     }

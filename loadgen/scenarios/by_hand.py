@@ -90,7 +90,7 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
         # A worker process on the same machine fails for the same reason as its master, which says it.
         sys.exit(1 if isinstance(runner, WorkerRunner) and given.processes else f"locust: {error}")
     environment.host = target.host
-    _interrupt_main(runner)
+    _interrupt_main(runner, shape)
     if isinstance(runner, WorkerRunner):
         _report(runner, tally)
     else:
@@ -108,18 +108,22 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
         _behave(environment, target, people, tally)
 
 
-def _interrupt_main(runner: Runner) -> None:
+def _interrupt_main(runner: Runner, shape: Shape) -> None:
     """Let Ctrl-C interrupt the main greenlet: by itself it would end any user with a trace on the terminal.
 
-    A terminal interrupts all processes. A worker with users leaves it to its master, which tells it to stop.
+    SIGTERM does the same: without its page, Locust handles that only after the run. A terminal interrupts all
+    processes. A worker with users leaves it to its master, which tells it to stop.
     """
     main = gevent.getcurrent()
 
     def interrupt() -> None:
+        if shape.conductor is not None:
+            shape.conductor.interrupted = True
         if not (isinstance(runner, WorkerRunner) and runner.user_count):
             gevent.kill(main, KeyboardInterrupt)
 
-    gevent.signal_handler(signal.SIGINT, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        gevent.signal_handler(number, interrupt)
 
 
 def _behave(environment: Environment, target: Target, people: Population, tally: Tally) -> None:

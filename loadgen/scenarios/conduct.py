@@ -67,6 +67,12 @@ class Conductor:
         """Workers whose last report is awaited; None while there is load."""
         self._give_up = 0.0
         self._complete = False
+        self._started: set[str] = set()
+        """The workers with which the run began."""
+        self.interrupted = False
+        """Whether somebody has asked for the end of the process."""
+        self._setting: Setting | None = None
+        """Of the run that is under way."""
         self.recording = Recording(self._counted)
         events = environment.events
         collector = TallyCollector(tally, self._users)
@@ -125,6 +131,7 @@ class Conductor:
     def _begin(self, **_: Any) -> None:
         self._waiting = None
         self._complete = False
+        self._started = set(self._workers())
         self.recording = Recording(self._counted)
         self.recording.enter(self._scenario.phases[0].name)
         self._setting = Setting(
@@ -132,20 +139,25 @@ class Conductor:
             self._target.pipeline,
             self._options.num_users,
             self.seconds,
-            max(1, len(self._workers())),
+            max(1, len(self._started)),
             self._options.seed,
         )
         if self._options.headless:
             gevent.spawn(self._tell, self.recording)
 
     def _end(self, **_: Any) -> None:
+        setting, self._setting = self._setting, None
+        if setting is None:
+            return  # Locust ends runs that have not begun, too
         self.recording.end()
         parts = self.recording.parts()
         runner = self._environment.runner
         errors = {f"{one.method} {one.name}: {one.error}": one.occurrences for one in runner.stats.errors.values()}  # type: ignore[union-attr]
         errors |= {one["msg"]: one["count"] for one in runner.exceptions.values()}  # type: ignore[union-attr]
         judged = outcomes.judge(self._judged, parts)
-        outcome = Outcome(self._scenario, self._setting, parts, errors, judged, self._complete)
+        # A worker may leave when Ctrl-C reaches it, too: that is no loss.
+        lost = 0 if self.interrupted else len(self._started - set(self._workers()))
+        outcome = Outcome(self._scenario, setting, parts, errors, judged, complete=self._complete, lost=lost)
         if self._options.results:
             outcomes.write(outcome, Path(self._options.results))
         if self._options.headless:
@@ -157,6 +169,9 @@ class Conductor:
             print(f"\n{outcome.table()}\n", flush=True)
 
     def _quit(self, **_: Any) -> None:
+        """End the run that is under way, if there is one, while its status still counts."""
+        if self._setting is not None and self._environment.runner is not None:
+            self._environment.runner.quit()
         try:
             self._exporter.await_last_scrape(_LAST_SCRAPE_SECONDS)
         finally:

@@ -70,13 +70,15 @@ class Outcome:
     """What failed, and how often."""
     judgements: Sequence[Judgement]
     complete: bool
-    """Whether the load ran to its end, and everything that was sent is counted."""
+    """Whether the load ran to its end."""
+    lost: int = 0
+    """Processes that have ended before the load did, with their last counts."""
 
     @property
     def status(self) -> Status:
-        """The exit status. Thresholds say nothing of a run that was cut off."""
-        if not self.complete:
-            return Status.INTERRUPTED
+        """The exit status. Thresholds say nothing of a run that was cut off, or whose counts are not complete."""
+        if not self.complete or self.lost:
+            return Status.FAILED if self.lost else Status.INTERRUPTED
         return Status.EXCEEDED if any(judged.exceeded for judged in self.judgements) else Status.WITHIN
 
     def plain(self) -> dict[str, Any]:
@@ -86,7 +88,7 @@ class Outcome:
             "description": self.scenario.description,
             "question": self.scenario.question,
             **asdict(self.setting),
-            "complete": self.complete,
+            "complete": self.complete and not self.lost,
             "parts": [{"phase": part.phase, **_numbers(part)} for part in self.parts],
             "errors": dict(self.errors),
             "thresholds": [
@@ -111,10 +113,12 @@ class Outcome:
             lines += ["", f"{whole['checked']:,.0f} searches by former friends were looked through."]
         if self.errors:
             lines += ["", *(f"{count} times {_line(error)}" for error, count in self.errors.items())]
-        if self.complete and self.judgements:
+        if self.complete and not self.lost and self.judgements:
             words = {True: "exceeded", False: "within"}
             lines += ["", *(f"{words[judged.exceeded]:8}  {judged.message}" for judged in self.judgements)]
-        if not self.complete:
+        if self.lost:
+            lines += ["", f"{self.lost} of {setting.workers} processes ended early: thresholds are not judged."]
+        elif not self.complete:
             lines += ["", "The run was cut off: thresholds are not judged."]
         return "\n".join(lines)
 

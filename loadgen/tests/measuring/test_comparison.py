@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loadgen.measuring.comparison import ComparisonError, check
 from loadgen.stacks import member as members
 from loadgen.tests.harness import ROOT
 
@@ -31,7 +32,7 @@ def scenario(*words: str, environment: dict[str, str] | None = None) -> subproce
 def test_overhead_is_measured_beside_mode_baseline(member: ServingMember, threshold: str, status: int) -> None:
     described = member.root / "written.json"
     members.write(members.read(member.describe()), described)
-    words = ["spike", "--member", str(described), "--size", "smoke", "--rounds", "1", "--users", "4"]
+    words = ["spike", "--member", str(described), "--size", "smoke", "--rounds", "1", "--warm-up", "1", "--users", "4"]
     words += ["--results", str(member.output), "--fail-on", threshold, "--fail-on", "failures>0"]
     done = scenario(*words, environment=member.environment)
     assert done.returncode == status, done.stderr
@@ -57,3 +58,14 @@ def test_what_cannot_be_compared_is_said_in_one_line(words: list[str], says: str
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert says in line
+
+
+@pytest.mark.parametrize(("high", "believed"), [(None, True), (0.3, True), (-0.1, False)])
+def test_enforcement_that_seems_to_save_time_is_not_believed(high: float | None, believed: bool) -> None:  # noqa: FBT001
+    figure = {"cpuOverhead": {"estimate": -0.2, "low": -0.3, "high": high}}
+    results = {"throughput": [{"sessionLength": 32, "baseline": {}, "shai": figure, "control": {}}]}
+    if believed:
+        check(results, 30)
+    else:
+        with pytest.raises(ComparisonError, match=r"mode shai seems to take less CPU time .* --warm-up 120"):
+            check(results, 30)

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loadgen.scenarios.definitions import SCENARIOS
 from loadgen.stacks.ports import free_port
+from loadgen.stacks.processes import descendants
 from loadgen.tests.harness import ROOT
 from testing.waiting import until
 
@@ -134,17 +135,32 @@ def test_failures_fail_a_run_that_names_no_threshold(server: FakeSysE, data: Pat
     assert re.search(r"^exceeded  failures>0: \d+$", done.stdout, re.MULTILINE)
 
 
-def test_an_interrupt_ends_a_run_without_a_judgement(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_run_without_a_judgement(
+    server: FakeSysE, data: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(tmp_path)]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: len(server.searched) > 0, "a search")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     assert "cut off" in output
     assert "Traceback" not in errors
     found: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
     assert found["complete"] is False
+
+
+def test_a_worker_that_is_killed_fails_the_run(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(tmp_path)]
+    words += ["--workers", "2", "--users", "4", "--run-time", "12s"]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: len(server.searched) > 0, "a search")
+        os.kill(next(iter(descendants(process.pid))), signal.SIGKILL)
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, output
+    # On a busy machine Locust may believe that the other one is missing, too.
+    assert re.search("[12] of 2 processes ended early", output)
 
 
 @pytest.mark.parametrize(

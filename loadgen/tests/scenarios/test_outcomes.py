@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loadgen import thresholds
@@ -64,7 +65,7 @@ def test_every_quantity_of_thresholds_is_measured_or_needs_a_comparison() -> Non
 
 def outcome(parts: Sequence[Part], *texts: str, errors: dict[str, int] | None = None, complete: bool = True) -> Outcome:
     judged = judge([thresholds.parse(text) for text in texts], parts)
-    return Outcome(SCENARIOS["spike"], SETTING, parts, errors or {}, judged, complete)
+    return Outcome(SCENARIOS["spike"], SETTING, parts, errors or {}, judged, complete=complete)
 
 
 def test_failures_are_searches_logins_and_violations() -> None:
@@ -90,6 +91,14 @@ def test_a_run_that_was_cut_off_is_not_judged() -> None:
     found = outcome([Part("", 2.0, Series())], "p99>1s", complete=False)
     assert found.status is Status.INTERRUPTED
     assert "exceeded" not in found.table()
+
+
+def test_a_run_that_has_lost_a_process_is_not_judged() -> None:
+    found = replace(outcome([Part("", 2.0, Series())], "failures>0"), lost=1)
+    assert found.status is Status.FAILED
+    assert found.plain()["complete"] is False
+    assert "1 of 1 processes ended early" in found.table()
+    assert "within" not in found.table()
 
 
 def test_hostile_errors_stay_in_their_lines(tmp_path: Path) -> None:
