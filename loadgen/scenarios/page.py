@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from flask import request
 
@@ -34,7 +34,9 @@ def extend(page: WebUI, parts: Callable[[], Sequence[Part]]) -> None:
     page.template_args["extended_tabs"] = [{"title": "Shai", "key": _KEY}]
     page.template_args["extended_tables"] = [{"key": _KEY, "structure": structure}]
 
-    @cast("Flask", page.app).after_request
+    application: Flask = page.app
+
+    @application.after_request
     def add(response: Response) -> Response:
         # The page asks for this, and finds the rows of further tables in it.
         if request.path.endswith("/stats/requests") and response.is_json:
