@@ -11,7 +11,7 @@ from flask import request
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from flask import Flask, Response
+    from flask import Response
     from locust.web import WebUI
 
     from loadgen.scenarios.recording import Part
@@ -34,9 +34,10 @@ def extend(page: WebUI, parts: Callable[[], Sequence[Part]]) -> None:
     page.template_args["extended_tabs"] = [{"title": "Shai", "key": _KEY}]
     page.template_args["extended_tables"] = [{"key": _KEY, "structure": structure}]
 
-    application: Flask = page.app
+    if page.app is None:
+        raise RuntimeError("the page has no application yet")
 
-    @application.after_request
+    @page.app.after_request
     def add(response: Response) -> Response:
         # The page asks for this, and finds the rows of further tables in it.
         if request.path.endswith("/stats/requests") and response.is_json:
