@@ -40,7 +40,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for place, name in enumerate(names)
         for age in (60, 30, 0)
     )
-    text = f"# TYPE shai_sessions_active gauge\n{samples}# EOF\n"
+    brief = f"# TYPE shai_rollout_track_sessions gauge\nshai_rollout_track_sessions 7 {_END - 607}\n"
+    text = f"# TYPE shai_sessions_active gauge\n{samples}{brief}# EOF\n"
     with servers.running(servers.store(text, tmp_path_factory.mktemp("prometheus"))) as url:
         yield url
 
@@ -51,6 +52,16 @@ def test_a_hostile_name_is_chosen_and_nothing_else(url: str) -> None:
     assert [series.labels["pipeline"] for series in found] == [_HOSTILE]
     others = Prometheus(url).over_time('shai_sessions_active{pipeline=~"$pipeline"}', Scope(_END, 60))
     assert "other" in [series.labels["pipeline"] for series in others]
+
+
+def test_what_lasts_for_seconds_is_seen(url: str) -> None:
+    """A step of a rollout is watched for 20 seconds, and half an hour is verified."""
+    (found,) = Prometheus(url).over_time("last_over_time(shai_rollout_track_sessions[6s])", Scope(_END, 1800, 20))
+    assert set(found.values) == {7}
+
+
+def test_a_long_range_is_not_refused(url: str) -> None:
+    assert Prometheus(url).over_time("shai_sessions_active", Scope(_END, 7 * 86400, 20))
 
 
 def test_only_variables_are_replaced() -> None:

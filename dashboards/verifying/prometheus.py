@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TIMEOUT_SECONDS = 60.0
-_STEPS = 60
-"""At how many moments of the range a query is evaluated."""
+_FEWEST_STEPS, _MOST_STEPS = 60, 10_000
+"""At how many moments of the range a query is evaluated. Prometheus refuses more than 11,000."""
 _BUILT_IN = re.compile(r"\$(__rate_interval|__range|[a-z]+)\b")
 
 
@@ -72,7 +72,7 @@ class Prometheus:
             "query": substitute(expr, scope),
             "start": f"{scope.end - scope.seconds:.3f}",
             "end": f"{scope.end:.3f}",
-            "step": f"{max(1.0, scope.seconds / _STEPS):.3f}",
+            "step": f"{_step(scope):.3f}",
         }
         found = self._ask("/api/v1/query_range", asked)["result"]
         return [Series(series["metric"], tuple(float(value) for _, value in series["values"])) for series in found]
@@ -90,6 +90,14 @@ class Prometheus:
             raise PrometheusError(
                 f"no Prometheus answers at {self.url}: {error}. Is it running, and is it the URL of Prometheus itself?"
             ) from error
+
+
+def _step(scope: Scope) -> float:
+    """Return the time between two moments, in seconds: that between two scrapes, if the range is not too long.
+
+    What lasts for seconds only, such as the figures of a rollout's step, is between two moments otherwise.
+    """
+    return max(min(scope.rate_seconds / 4, scope.seconds / _FEWEST_STEPS), scope.seconds / _MOST_STEPS, 1.0)
 
 
 def _said(error: urllib.error.HTTPError) -> str:
