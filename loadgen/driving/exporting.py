@@ -16,9 +16,10 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+import gevent
 import gevent.event
 from gevent.pool import Pool
-from gevent.pywsgi import WSGIServer
+from gevent.pywsgi import WSGIHandler, WSGIServer
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, make_wsgi_app
 from prometheus_client.registry import Collector
 
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from loadgen.driving.metrics import TallyCollector
 
 HOST = "127.0.0.1"
-_SCRAPES = 4
-"""How many are answered at the same time; others wait."""
+_CONNECTIONS = 64
+"""How many are served at the same time; others wait."""
+_REQUEST_SECONDS = 5.0
+"""How long a connection may take for a request and its answer."""
 _NAME = re.compile(r"loadgen-[0-9]{1,10}\.json")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -43,6 +46,16 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 class AnnouncementError(LoadgenError):
     """Prometheus cannot be told of this process; the text says why."""
+
+
+class _Handler(WSGIHandler):
+    """Closes connections that do not use their place: any user of this machine can open them."""
+
+    def handle_one_request(self) -> object:
+        """Serve one request, or none if the client is too slow; anything but True closes the connection."""
+        with gevent.Timeout(_REQUEST_SECONDS, exception=False):
+            return super().handle_one_request()
+        return None
 
 
 class Exporter(Collector):
@@ -57,7 +70,9 @@ class Exporter(Collector):
         for standard in (ProcessCollector, PlatformCollector, GCCollector):
             standard(registry=registry)
         application = make_wsgi_app(registry)
-        self._server = WSGIServer((HOST, 0), application, spawn=Pool(_SCRAPES), log=None, error_log=None)
+        self._server = WSGIServer(
+            (HOST, 0), application, spawn=Pool(_CONNECTIONS), log=None, error_log=None, handler_class=_Handler
+        )
         self._server.start()
         self.port = int(self._server.server_port or 0)
 
