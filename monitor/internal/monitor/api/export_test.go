@@ -2,6 +2,23 @@
 
 package api
 
+import (
+	"context"
+	"net/http"
+)
+
+const (
+	ConnectionsAtATime = connectionsAtATime
+	StrangersAtATime   = strangersAtATime
+)
+
+// NewUnhurriedServer returns the server that Serve uses, which lets clients take any time.
+func NewUnhurriedServer(handler http.Handler) *http.Server {
+	server := newServer(context.Background(), handler)
+	server.ReadHeaderTimeout, server.IdleTimeout = 0, 0
+	return server
+}
+
 // Patterns returns the patterns of the table of requests.
 func (h *Handler) Patterns() []string {
 	patterns := []string{"GET /metrics"}

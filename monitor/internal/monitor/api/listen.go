@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // Endpoints are the addresses that the server listens on. The socket is for the user who
@@ -100,7 +102,7 @@ func (e Endpoints) listenTLS() (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another --listen", e.Listen, err)
 	}
-	return tls.NewListener(listener, &tls.Config{
+	return tls.NewListener(netutil.LimitListener(listener, connectionsAtATime), &tls.Config{
 		Certificates: []tls.Certificate{certificate},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    authorities,
@@ -135,6 +137,19 @@ func UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return limited, cancel
 }
 
+// newServer limits what clients can hold open. Answers may take as long as they need: some are
+// streams.
+func newServer(requests context.Context, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: requestTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    16 << 10,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnState:         new(strangers).see,
+	}
+}
+
 // Serve answers on the listeners until ctx ends. Then it lets running requests finish for
 // a few seconds, and closes the listeners.
 func Serve(ctx context.Context, listeners []net.Listener, handler http.Handler) error {
@@ -142,13 +157,7 @@ func Serve(ctx context.Context, listeners []net.Listener, handler http.Handler) 
 	defer begin()
 	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), closing{}, shutdown))
 	defer end()
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-	}
+	server := newServer(requests, handler)
 	failed := make(chan error, len(listeners))
 	for _, listener := range listeners {
 		go func() { failed <- server.Serve(listener) }()

@@ -8,8 +8,14 @@ import (
 	"net/netip"
 	"net/url"
 
+	"golang.org/x/net/netutil"
+
 	"shai.dev/monitor/internal/monitor/api"
 )
+
+// connectionsAtATime limits the connections to the page, which every user of the machine can make:
+// the monitor needs its descriptors for the tasks' opens.
+const connectionsAtATime = 128
 
 // Listen listens on an address of the loopback network, and on no other: there is no TLS.
 func Listen(address string) (net.Listener, error) {
@@ -25,7 +31,7 @@ func Listen(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the page at %s: %w; choose another port", address, err)
 	}
-	return listener, nil
+	return netutil.LimitListener(listener, connectionsAtATime), nil
 }
 
 // Link returns the address of the page with a ticket, and with a question that it answers at

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,5 +356,51 @@ func TestListen(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", listener.Addr().String()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who connects to the page again and again leaves the monitor its descriptors.
+func TestConnectionsAreLimited(t *testing.T) {
+	listener, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted atomic.Int64
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Listener.Close()
+	server.Listener = listener
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			accepted.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	dial := func() net.Conn {
+		connection, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	ask := func(connection net.Conn) {
+		if _, err := connection.Write([]byte("GET / HTTP/1.1\r\nHost: page\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connection.Read(make([]byte, 1024)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := dial()
+	for range connectionsAtATime - 1 {
+		ask(dial())
+	}
+	for range 8 {
+		dial()
+	}
+	ask(first)
+	if now := accepted.Load(); now > connectionsAtATime {
+		t.Errorf("%d connections are open", now)
 	}
 }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
+)
+
+// crowded serves at a TLS address, and knows how many connections there are.
+type crowded struct {
+	t       *testing.T
+	address string
+	client  *tls.Config
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func newCrowded(t *testing.T) *crowded {
+	t.Helper()
+	ours := newAuthority(t)
+	certificate, key := ours.leaf("monitor", x509.ExtKeyUsageServerAuth)
+	listeners, err := api.Endpoints{Listen: "127.0.0.1:0", Certificate: certificate, Key: key, ClientCA: ours.path}.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(ours.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	own, err := tls.LoadX509KeyPair(ours.leaf("client", x509.ExtKeyUsageClientAuth))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crowded{t: t, address: listeners[0].Addr().String(),
+		client: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, NextProtos: []string{"http/1.1"}}}
+	server := api.NewUnhurriedServer(http.NotFoundHandler())
+	watched := server.ConnState
+	server.ConnState = func(connection net.Conn, state http.ConnState) {
+		watched(connection, state)
+		c.count(state)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listeners[0]) }()
+	t.Cleanup(func() {
+		server.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *crowded) count(state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.now++
+		c.most = max(c.most, c.now)
+	case http.StateClosed:
+		c.now--
+	case http.StateActive, http.StateIdle, http.StateHijacked:
+	}
+}
+
+func (c *crowded) connections() (now, most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now, c.most
+}
+
+// dial connects, and says nothing.
+func (c *crowded) dial() net.Conn {
+	c.t.Helper()
+	connection, err := net.Dial("tcp", c.address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { connection.Close() })
+	_ = connection.SetDeadline(time.Now().Add(waiting.Limit))
+	return connection
+}
+
+// request sends a request and reads its answer; the connection stays open.
+func request(connection net.Conn) error {
+	if _, err := connection.Write([]byte("GET / HTTP/1.1\r\nHost: monitor\r\n\r\n")); err != nil {
+		return err
+	}
+	_, err := connection.Read(make([]byte, 1024))
+	return err
+}
+
+func (c *crowded) secured(connection net.Conn) net.Conn {
+	config := c.client.Clone()
+	config.ServerName = "127.0.0.1"
+	return tls.Client(connection, config)
+}
+
+// Who connects again and again and says nothing holds few connections, for whatever time, and
+// keeps nobody out who has a certificate.
+func TestIdleStrangersAreCutOff(t *testing.T) {
+	c := newCrowded(t)
+	early := c.secured(c.dial())
+	if err := request(early); err != nil {
+		t.Fatal(err)
+	}
+	first := c.dial()
+	for range 3 * api.StrangersAtATime {
+		c.dial()
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest connection is still there: %v", err)
+	}
+	for _, known := range []net.Conn{early, c.secured(c.dial())} {
+		if err := request(known); err != nil {
+			t.Errorf("somebody with a certificate has no answer: %v", err)
+		}
+	}
+	waiting.Until(t, "the others are closed", func() bool {
+		now, _ := c.connections()
+		return now <= api.StrangersAtATime+2
+	})
+}
+
+// Clients with certificates hold no more connections than the limit; the next waits for a place.
+func TestConnectionsAreLimited(t *testing.T) {
+	c := newCrowded(t)
+	var all []net.Conn
+	for range api.ConnectionsAtATime {
+		all = append(all, c.secured(c.dial()))
+		if err := request(all[len(all)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const more = 8
+	answers := make(chan error, more)
+	for range more {
+		waitingOne := c.secured(c.dial())
+		go func() { answers <- request(waitingOne) }()
+	}
+	if err := request(all[0]); err != nil {
+		t.Error(err)
+	}
+	if _, most := c.connections(); most > api.ConnectionsAtATime {
+		t.Errorf("there were %d connections", most)
+	}
+	for _, one := range all[:more] {
+		one.Close()
+	}
+	for range more {
+		if err := <-answers; err != nil {
+			t.Errorf("one that waited has no answer: %v", err)
+		}
+	}
+}
