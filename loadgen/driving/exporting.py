@@ -14,7 +14,7 @@ import json
 import os
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import gevent
 import gevent.event
@@ -51,11 +51,9 @@ class AnnouncementError(LoadgenError):
 class _Handler(WSGIHandler):
     """Closes connections that do not use their place: any user of this machine can open them."""
 
-    def handle_one_request(self) -> object:
+    def handle_one_request(self) -> tuple[str, bytes] | Literal[True] | None:
         """Serve one request, or none if the client is too slow; anything but True closes the connection."""
-        with gevent.Timeout(_REQUEST_SECONDS, exception=False):
-            return super().handle_one_request()
-        return None
+        return gevent.with_timeout(_REQUEST_SECONDS, super().handle_one_request, timeout_value=None)
 
 
 class Exporter(Collector):
