@@ -87,6 +87,9 @@ FAULTS = (
     ("enforcement", 'expr: up{job="shai-monitor"} == 0\n        for: 2m', 'expr: up{job="shai-monitor"} == 0'),
     ("facts", 'le="10"', 'le="1"'),
     ("interruptions", 'expr: up{job="shai-monitor"} == 0\n        for: 2m', 'expr: up{job="shai-monitor"} == 0'),
+    ("counts", "round(increase(shai_task_restarts_total[15m]))", "increase(shai_task_restarts_total[15m])"),
+    ("load", "baseline|audit|control", "baseline"),
+    ("facts", " and shai_fact_source_failing == 1", ""),
     ("ages", "> 3 * 86400", "> 3 * 3600"),
 )
 

@@ -35,7 +35,8 @@ type Readings struct {
 	Flow                                                                   *Reading
 	AnalysisSuccess, AnalysisDuration, AnalysisAccesses                    *Reading
 	AnalysisInstances, AnalysisClasses, AnalysisConduits                   *Reading
-	CapabilitySets, CapabilitySetsStale, Facts, FactSourceAge              *Reading
+	CapabilitySets, CapabilitySetsStale                                    *Reading
+	Facts, FactSourceAge, FactSourceFailing                                *Reading
 	AuditRecords, AuditBacklog, AuditSize, AuditRefusing, AuditOmitted     *Reading
 	AuditVerified, AuditLastVerified                                       *Reading
 }
@@ -60,6 +61,8 @@ func (m *Metrics) declareBundle(r *Readings) {
 	r.Facts = m.gauge("shai_facts", noUnit, "Tuples of facts in the catalog.")
 	r.FactSourceAge = m.gauge("shai_fact_source_age_seconds", seconds, "Time since facts were last fetched from a source, "+
 		"or, if they never were, since the monitor began to follow it.", sourceLabel).merged(largest)
+	r.FactSourceFailing = m.gauge("shai_fact_source_failing", noUnit,
+		"1 if the last fetch from a source failed, 0 if it succeeded, or none has ended.", sourceLabel).merged(largest)
 }
 
 func (m *Metrics) declareTasks(r *Readings) {

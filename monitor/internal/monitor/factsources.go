@@ -326,17 +326,21 @@ func namesOf(sources map[string]*followedSource) []string {
 	return slices.Compact(names)
 }
 
-// read writes for how long facts were not fetched.
+// read writes for how long facts were not fetched, and whether that is since fetches fail.
 func (f *followed) read(to *metrics.Sheet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sources {
 		s.mu.Lock()
-		since := s.lastSuccess
+		since, failing := s.lastSuccess, 0.0
+		if s.message != "" {
+			failing = 1
+		}
 		s.mu.Unlock()
 		if since.IsZero() {
 			since = s.begun
 		}
 		to.Set(f.monitor.metrics.FactSourceAge, time.Since(since).Seconds(), s.name)
+		to.Set(f.monitor.metrics.FactSourceFailing, failing, s.name)
 	}
 }

@@ -158,6 +158,9 @@ func TestFactsFromKeys(t *testing.T) {
 	if age := metricOf(t, m, "shai_fact_source_age_seconds"); age <= 0 {
 		t.Errorf("age %v", age)
 	}
+	if metricOf(t, m, "shai_fact_source_failing") != 1 {
+		t.Error("the source does not fail")
+	}
 	applyBare(t, m, text+"---\napiVersion: shai.dev/v1alpha1\nkind: Principal\nmetadata: {name: dave}\nspec: {publicKey: \""+strings.Repeat("0", 64)+"\"}\n")
 	if !areFriends(m, "alice", "bob") {
 		t.Error("an apply while a known source does not answer has lost its facts")
@@ -165,6 +168,9 @@ func TestFactsFromKeys(t *testing.T) {
 	store.start()
 	waiting.Until(t, "an empty store is believed",
 		func() bool { return !areFriends(m, "alice", "bob") && sourceStatus(t, m).Message == "" })
+	if metricOf(t, m, "shai_fact_source_failing") != 0 {
+		t.Error("the source still fails")
+	}
 	applyBare(t, m, pipelinetest.Bare)
 	if status, _ := m.Status(context.Background()); len(status.FactSources) != 0 {
 		t.Errorf("sources of a bundle without: %+v", status.FactSources)
