@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import gevent
@@ -20,8 +21,6 @@ from loadgen.scenarios import definitions, friends, options, page, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from locust.argument_parser import LocustArgumentParser
     from locust.env import Environment
     from locust.runners import Runner
@@ -65,7 +64,7 @@ class Shape(LoadTestShape):
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def add_options(parser: LocustArgumentParser) -> None:
     """Add the options of scenarios to Locust's."""
-    # Locust would offer its page, which needs no password, to the whole network.
+    # Locust would offer its page to the whole network.
     parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS, web_host="localhost")
     group = parser.add_argument_group("scenario")
     options.add(group)
@@ -74,7 +73,7 @@ def add_options(parser: LocustArgumentParser) -> None:
 @events.init.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_: Any) -> None:
     """Find what gets the load, once, before the first user."""
-    given = options_of(runner)
+    given = Namespace(**vars(options_of(runner)))  # Locust's page could change the others
     if not isinstance(environment.shape_class, Shape):
         sys.exit("locust: run one file of loadgen/scenarios at a time")
     shape = environment.shape_class
@@ -103,9 +102,10 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
             judged=judged,
         )
         if web_ui is not None:
+            page.protect(web_ui, environment)
             page.extend(web_ui, shape.conductor.parts)
     if not isinstance(runner, MasterRunner):
-        _behave(environment, target, people, tally)
+        _behave(environment, target, people, tally, given.seed)
 
 
 def _interrupt_main(runner: Runner, shape: Shape) -> None:
@@ -126,7 +126,7 @@ def _interrupt_main(runner: Runner, shape: Shape) -> None:
         gevent.signal_handler(number, interrupt)
 
 
-def _behave(environment: Environment, target: Target, people: Population, tally: Tally) -> None:
+def _behave(environment: Environment, target: Target, people: Population, tally: Tally, seed: int) -> None:
     """Tell the users of this process what to do, at the start of each run."""
 
     @environment.events.test_start.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
@@ -139,7 +139,7 @@ def _behave(environment: Environment, target: Target, people: Population, tally:
             target.service if environment.host == target.host else "",
             scenario.session_length,
             scenario.mispredicted,
-            f"{options_of(environment.runner).seed}/{worker}",
+            f"{seed}/{worker}",
             results=scenario.results,
             counted=tally[scenario.name, target.pipeline, ""],
         )

@@ -89,7 +89,15 @@ class Conductor:
     @property
     def seconds(self) -> float:
         """How long the load takes."""
-        return float(self._options.run_time or self._scenario.seconds[self._target.size])
+        return float(self._chosen.run_time or self._scenario.seconds[self._target.size])
+
+    @property
+    def _chosen(self) -> Namespace:
+        """Locust's options, of which its page changes the number of users and the time."""
+        if self._environment.parsed_options is None:
+            raise RuntimeError("a run is conducted by the locust command")
+        found: Namespace = self._environment.parsed_options
+        return found
 
     def parts(self) -> list[Part]:
         """Return the phases of the present run, or of the last one, and the whole run."""
@@ -137,7 +145,7 @@ class Conductor:
         self._setting = Setting(
             self._environment.host or "",
             self._target.pipeline,
-            self._options.num_users,
+            self._chosen.num_users,
             self.seconds,
             max(1, len(self._started)),
             self._options.seed,

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import math
+import os
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from loadgen.scenarios.definitions import Scenario
     from loadgen.scenarios.recording import Part
     from loadgen.thresholds import Judgement, Threshold
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 WHOLE = "whole run"
 _COLUMNS = {
@@ -102,7 +107,9 @@ class Outcome:
         setting = self.setting
         lines = [
             f"{self.scenario.name}: {self.scenario.description}",
-            f"on {setting.host}, pipeline {setting.pipeline}, up to {setting.users} users, {setting.seconds:.0f} s",
+            _line(
+                f"on {setting.host}, pipeline {setting.pipeline}, up to {setting.users} users, {setting.seconds:.0f} s"
+            ),
             "",
             *_aligned([["", *_COLUMNS.values()], *map(_cells, self.parts)]),
         ]
@@ -130,21 +137,29 @@ def judge(thresholds: Sequence[Threshold], parts: Sequence[Part]) -> list[Judgem
 
 
 def write(outcome: Outcome, directory: Path) -> None:
-    """Write result.json, parts.csv and table.txt; what is there is replaced."""
+    """Write result.json, parts.csv and table.txt; what is there is replaced, and no link is followed."""
     directory.mkdir(parents=True, exist_ok=True)
     found = outcome.plain()
     text = io.StringIO()
     writer = csv.DictWriter(text, found["parts"][0])
     writer.writeheader()
     writer.writerows(found["parts"])
-    for name, content in (
-        ("result.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n"),
-        ("parts.csv", text.getvalue()),
-        ("table.txt", outcome.table() + "\n"),
-    ):
-        temporary = directory / f".{name}.new"
-        temporary.write_text(content, encoding="utf-8")
-        temporary.replace(directory / name)
+    folder = os.open(directory, _DIRECTORY)
+    try:
+        _replace(folder, "result.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        _replace(folder, "parts.csv", text.getvalue())
+        _replace(folder, "table.txt", outcome.table() + "\n")
+    finally:
+        os.close(folder)
+
+
+def _replace(folder: int, name: str, content: str) -> None:
+    temporary = f".{name}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary, dir_fd=folder)
+    with os.fdopen(os.open(temporary, _CREATE, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
+        file.write(content)
+    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _numbers(part: Part) -> dict[str, float | None]:

@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A tab of Locust's page with what only Shai knows of a run: what was withheld, and what must not have been shown."""
+"""Locust's page: who may use it and for what, and a tab with what only Shai knows of a run.
+
+The process that serves the page may be root's, and any user of the machine reaches its port. So the page asks for a
+password that is made for each start, and its form sets nothing but the number of users and the time.
+"""
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
+import secrets
+import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from flask import request
+from flask import Response, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from flask import Response
+    from locust.env import Environment
     from locust.web import WebUI
 
     from loadgen.scenarios.recording import Part
 
+_USER = "shai"
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_READING = {"GET", "HEAD"}
+_CHANGING = {"locust.swarm", "locust.stop", "locust.reset_stats"}
+"""All that the page may change: it starts and ends runs, and forgets the counts of Locust's own tables."""
+_SETTABLE = {"user_count", "spawn_rate", "run_time"}
 _KEY = "shai"
 _COLUMNS = {
     "part": "Part",
@@ -26,6 +41,51 @@ _COLUMNS = {
     "checked": "Searches checked for that",
     "revoked": "Ended with their session",
 }
+
+
+def protect(page: WebUI, environment: Environment) -> None:
+    """Let only the user who has started Locust use the page, and tell this user how, on standard error."""
+    if page.app is None:
+        raise RuntimeError("the page has no application yet")
+    password = secrets.token_urlsafe(16)
+    known = f"Basic {base64.b64encode(f'{_USER}:{password}'.encode()).decode()}"
+    hosts = {f"{host}:{page.port}" for host in _LOOPBACK}
+
+    @page.app.before_request
+    def check() -> Response | None:
+        if request.headers.get("Host") not in hosts:
+            return _refusal(HTTPStatus.FORBIDDEN, "the page is there for names of this machine only")
+        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), known.encode()):
+            return _refusal(HTTPStatus.UNAUTHORIZED, "the user and the password are where locust was started")
+        denied = None if request.method in _READING else _denied_change(environment)
+        return _refusal(HTTPStatus.FORBIDDEN, denied) if denied else None
+
+    @page.app.after_request
+    def deny_frames(response: Response) -> Response:
+        response.headers["Content-Security-Policy"] = "frame-ancestors 'none'"
+        return response
+
+    print(f"The page asks for a password: user {_USER}, password {password}", file=sys.stderr, flush=True)
+
+
+def _denied_change(environment: Environment) -> str:
+    """Return why a request must change nothing; empty if it may. The page's form sends two more fields, unchanged."""
+    own = request.host_url.rstrip("/")
+    if request.headers.get("Origin", own) != own:
+        return "another site's page has asked for this"
+    if request.endpoint not in _CHANGING:
+        return "the page cannot change this"
+    unchanged = {"host": environment.host or "", "profile": environment.profile or ""}
+    fields = request.form.items(multi=True)
+    refused = {repr(name) for name, value in fields if name not in _SETTABLE and unchanged.get(name) != value}
+    return f"only locust's options set {', '.join(sorted(refused))}" if refused else ""
+
+
+def _refusal(status: HTTPStatus, text: str) -> Response:
+    response = Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
+    if status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Basic realm="load", charset="UTF-8"'
+    return response
 
 
 def extend(page: WebUI, parts: Callable[[], Sequence[Part]]) -> None:

@@ -17,7 +17,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadgen.scenarios.definitions import SCENARIOS
-from loadgen.stacks.ports import free_port
 from loadgen.stacks.processes import descendants
 from loadgen.tests.harness import ROOT
 from testing.waiting import until
@@ -206,35 +205,3 @@ def test_it_runs_from_any_directory(server: FakeSysE, data: Path, tmp_path: Path
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "here" / "result.json").exists()
-
-
-def test_the_page_has_what_only_shai_knows(server: FakeSysE, data: Path, tmp_path: Path) -> None:
-    port = free_port()
-    words = [sys.executable, "-m", "locust", "-f", "loadgen/scenarios/steady.py", *at(server, data)]
-    words += ["--web-port", str(port), "--run-time", "2s", "--results", str(tmp_path)]
-
-    def read(path: str, form: bytes | None = None) -> str:
-        with urllib.request.urlopen(f"http://localhost:{port}{path}", form, timeout=60) as answer:
-            return str(answer.read().decode())
-
-    def rows() -> list[dict[str, str]]:
-        (table,) = json.loads(read("/stats/requests"))["extended_stats"]
-        return list(table["data"])
-
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        until(lambda: listens(port) or process.poll() is not None, "the page", 60)
-        assert '"extended_tabs": [{"key": "shai", "title": "Shai"}]' in read("/")
-        assert json.loads(read("/swarm", b"user_count=2&spawn_rate=1"))["success"]
-        until((tmp_path / "result.json").exists, "the end of a run", 60)
-        assert rows()[-1]["shown"] == f"{len(server.searched):,}"
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=300)
-    assert "whole run" in output
-    assert "Traceback" not in errors
-
-
-def listens(port: int) -> bool:
-    """Whether the page is there, on loopback only."""
-    held = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True).stdout
-    assert f"0.0.0.0:{port}" not in held
-    return bool(held)

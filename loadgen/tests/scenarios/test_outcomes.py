@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from loadgen import thresholds
 from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.scenarios.definitions import SCENARIOS
@@ -110,6 +112,28 @@ def test_hostile_errors_stay_in_their_lines(tmp_path: Path) -> None:
     assert len([line for line in printed.split("\n") if "evil" in line]) == 1
     write(found, tmp_path)
     assert json.loads((tmp_path / "result.json").read_text())["errors"] == {hostile: 3}
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("result.json", "parts.csv", "table.txt"):
+        (results / name).symlink_to(precious)
+        (results / f".{name}.new").symlink_to(precious)
+    write(outcome([Part("", 2.0, Series())]), results)
+    assert precious.read_text() == "kept"
+    assert not any(path.is_symlink() for path in results.iterdir())
+    (tmp_path / "link").symlink_to(results)
+    with pytest.raises(OSError, match="link"):
+        write(outcome([Part("", 2.0, Series())]), tmp_path / "link")
+
+
+def test_a_hostile_address_stays_in_its_line() -> None:
+    found = replace(outcome([Part("", 2.0, Series())]), setting=replace(SETTING, host="http://\x1b[2J\nevil"))
+    assert "\x1b" not in found.table()
+    assert "\nevil" not in found.table()
 
 
 def test_results_are_replaced_as_a_whole(tmp_path: Path) -> None:
