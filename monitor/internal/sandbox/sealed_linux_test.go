@@ -189,9 +189,14 @@ func TestUnsealedWorkers(t *testing.T) {
 				check(t, err)
 				_, _ = io.Copy(io.Discard, c)
 			}
+			waiting.Until(t, "it says why", func() bool {
+				sessions.mutex.Lock()
+				defer sessions.mutex.Unlock()
+				return len(sessions.unsealed) > 0
+			})
 			sessions.mutex.Lock()
 			defer sessions.mutex.Unlock()
-			if len(pids) != 2 || len(sessions.unsealed) == 0 {
+			if len(pids) != 2 {
 				t.Fatalf("processes %v: %q", pids, sessions.unsealed)
 			}
 			for _, why := range sessions.unsealed {
