@@ -37,7 +37,7 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--lang=en-GB",
     "--force-color-profile=srgb",
     # Names of other hosts do not even resolve.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 _WITHIN = ("data", "blob", "about", "file", "chrome", "devtools")
 """Schemes of what needs no network."""
@@ -176,7 +176,8 @@ class Browser:
 
 def _is_local(url: str) -> bool:
     parts = urlsplit(url)
-    return parts.scheme in _WITHIN or parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    host = parts.hostname or ""
+    return parts.scheme in _WITHIN or host in {"127.0.0.1", "::1"} or host.rpartition(".")[2] == "localhost"
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,7 @@ def start() -> Iterator[Callable[..., Diaries]]:
     """Return a function that starts a monitor of "diaries", analysed; it ends with the test."""
     started: list[Diaries] = []
 
-    def one(**content: list[str]) -> Diaries:
+    def one(**content: Any) -> Diaries:
         # Tasks are other users, and cannot enter pytest's directories.
         base = Path(tempfile.mkdtemp(prefix="shai-", dir="/var/tmp"))
         base.chmod(0o755)

@@ -32,7 +32,7 @@ _FIRST_USER, _USERS = 3_000_000, 20
 class Diaries:
     """The monitor. Its task ``courier`` may read what is alice's, and tries to read all documents."""
 
-    def __init__(self, base: Path, *, friends: Iterable[str], documents: Iterable[str]) -> None:
+    def __init__(self, base: Path, *, friends: Iterable[str], documents: Iterable[str], port: int = 0) -> None:
         self.base = base
         self.documents = list(documents)
         self.link = base / "state/page-link"
@@ -45,7 +45,7 @@ class Diaries:
         with (base / "monitor.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [SHAI, "monitor", "--data", base / "data", "--state", base / "state", "--socket", base / "s.sock",
-                 "--page", "127.0.0.1:0", "--task-ids", f"{first}-{first + _USERS - 1}",
+                 "--page", f"127.0.0.1:{port}", "--task-ids", f"{first}-{first + _USERS - 1}",
                  "--task-id-registry", base / "ids.json"],
                 stdout=log, stderr=log,
             )  # fmt: skip

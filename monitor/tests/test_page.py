@@ -7,6 +7,8 @@ Tests name the monitor before the browser, which so ends first: a page whose mon
 from __future__ import annotations
 
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -224,6 +226,53 @@ def test_a_link_opens_one_window(diaries: Diaries, browser: Browser) -> None:
         assert browser.text("#state") == "not connected"
     browser.open("about:blank")
     enter(browser, diaries)  # by the next link
+
+
+SQUATTER = """
+addEventListener("install", () => skipWaiting());
+addEventListener("activate", event => event.waitUntil(clients.claim()));
+addEventListener("fetch", event => event.respondWith(new Response("<!DOCTYPE html><title>squatter</title>",
+  {headers: {"Content-Type": "text/html"}})));
+"""
+STAYS = "navigator.serviceWorker.register('/worker.js').then(() => navigator.serviceWorker.ready).then(arguments[0])"
+
+
+class Squatter(BaseHTTPRequestHandler):
+    """Has the port before the monitor, and leaves in the browser what answers instead of later owners of the port."""
+
+    def do_GET(self) -> None:
+        script = self.path.endswith(".js")
+        body = (SQUATTER if script else "<!DOCTYPE html><title>squatter</title>").encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if script else "text/html")
+        self.send_header("Cache-Control", "public, max-age=31536000, immutable")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_who_had_the_port_before_learns_nothing(start: Callable[..., Diaries], browser: Browser) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Squatter) as before:
+        port = before.server_address[1]
+        serving = threading.Thread(target=before.serve_forever)
+        serving.start()
+        hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
+        for host in hosts:
+            browser.open(f"http://{host}/")
+            browser.driver.execute_async_script(STAYS)
+            browser.open(f"http://{host}/page.js")
+            browser.open("about:blank")
+        before.shutdown()
+        serving.join()
+    browser.open(f"http://{hosts[0]}/")
+    assert browser.driver.title == "squatter"  # the browser keeps it
+    browser.open("about:blank")
+    diaries = start(friends=[], documents=DOCUMENTS, port=port)
+    enter(browser, diaries)
+    ask(browser, "carol", "/diary/alice/1.txt")
 
 
 def test_explain_serves_the_page_itself(diaries: Diaries, browser: Browser) -> None:

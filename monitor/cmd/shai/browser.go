@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,18 +33,18 @@ func (p *program) browse(ctx context.Context, at string, question api.Question) 
 	if _, err := client.Status(ctx); err != nil {
 		return err
 	}
-	listener, err := page.Listen(at)
+	site, err := page.Listen(at)
 	if err != nil {
 		return err
 	}
 	directory, err := os.MkdirTemp("", "shai-page-") // for this user only
 	if err != nil {
-		return errors.Join(fmt.Errorf("open the page: %w", err), listener.Close())
+		return errors.Join(fmt.Errorf("open the page: %w", err), site.Close())
 	}
 	defer os.RemoveAll(directory)
 	links := 0
-	gate := page.NewGate(func(ticket string) {
-		link := page.Link(listener.Addr(), ticket, question)
+	gate := page.NewGate(site, func(ticket string) {
+		link := site.Link(ticket, question)
 		if links++; links == 1 {
 			p.show(link, directory)
 			return
@@ -55,7 +54,7 @@ func (p *program) browse(ctx context.Context, at string, question api.Question) 
 			_ = p.print(opened{link}, func(w io.Writer) { fmt.Fprintf(w, "opened; for another window: %s\n", link) })
 		}()
 	})
-	return api.Serve(ctx, []net.Listener{listener}, page.New(client, gate))
+	return api.Serve(ctx, site.Listeners, page.New(client, gate))
 }
 
 // show prints a link, and opens it if there is a desktop. Other users see the arguments of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -69,7 +70,12 @@ func TestExplainInABrowser(t *testing.T) {
 	if values.Get("principal") != "bob" || values.Get("conduit") != "/x" {
 		t.Errorf("the question of the link: %v", values)
 	}
-	response, err := http.Post(link.String()+"session", "application/json",
+	browser := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { // as browsers find .localhost
+			return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+link.Port())
+		}}}
+	defer browser.CloseIdleConnections()
+	response, err := browser.Post(link.String()+"session", "application/json",
 		strings.NewReader(`{"ticket":"`+values.Get("ticket")+`"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +94,7 @@ func TestExplainInABrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(request)
+		response, err := browser.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +104,7 @@ func TestExplainInABrowser(t *testing.T) {
 		}
 	}
 	end()
-	if _, err := http.Get(link.String()); err == nil { //nolint:bodyclose // there is no answer
+	if _, err := browser.Get(link.String()); err == nil { //nolint:bodyclose // there is no answer
 		t.Error("the page outlives the command")
 	}
 }

@@ -74,7 +74,7 @@ refused now. The page needs no question; the flags ask its first one.`,
 	flags.StringVar(&question.Task, "task", "", "task that makes the access; default: the task that has a user")
 	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; optional if there is only one")
 	flags.BoolVar(&browser, "browser", false, "show it on a page in a browser")
-	flags.StringVar(&at, "at", "127.0.0.1:0", "address of the loopback network for --browser; port 0: any free one")
+	flags.StringVar(&at, "at", "127.0.0.1:0", "address for --browser, 127.0.0.1:PORT; port 0: any free one")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	_ = command.RegisterFlagCompletionFunc("access",
 		cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))

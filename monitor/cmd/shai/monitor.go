@@ -68,7 +68,7 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default: all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
 	f.StringVar(&flags.page, "page", "",
-		"address of the loopback network, such as 127.0.0.1:8650, at which a browser shows the page of shai explain; "+
+		"address 127.0.0.1:PORT, such as 127.0.0.1:8650, at which a browser shows the page of shai explain; "+
 			"the link is in the file page-link of --state")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the certificate authority of clients")
 	f.StringVar(&flags.taskIDs, "task-ids", "",

@@ -31,19 +31,19 @@ func (m *Monitor) servePage(ctx context.Context) (end func() error, err error) {
 	if m.options.Page == "" {
 		return func() error { return nil }, nil
 	}
-	listener, err := page.Listen(m.options.Page)
+	site, err := page.Listen(m.options.Page)
 	if err != nil {
 		return nil, err
 	}
 	path := filepath.Join(m.options.State, PageLink)
-	gate := page.NewGate(func(ticket string) {
-		if err := replaceFile(path, []byte(page.Link(listener.Addr(), ticket, api.Question{})+"\n")); err != nil {
+	gate := page.NewGate(site, func(ticket string) {
+		if err := replaceFile(path, []byte(site.Link(ticket, api.Question{})+"\n")); err != nil {
 			m.logger.Error("no link to the page can be stored", "file", path, "error", err)
 		}
 	})
-	m.logger.Info("page", "address", listener.Addr().String(), "link", path)
+	m.logger.Info("page", "address", site.Listeners[0].Addr().String(), "link", path)
 	ended := make(chan error, 1)
-	go func() { ended <- api.Serve(ctx, []net.Listener{listener}, page.New(m.pageSource(), gate)) }()
+	go func() { ended <- api.Serve(ctx, site.Listeners, page.New(m.pageSource(), gate)) }()
 	return func() error { return errors.Join(<-ended, os.Remove(path)) }, nil
 }
 

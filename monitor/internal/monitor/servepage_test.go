@@ -53,10 +53,14 @@ func TestPage(t *testing.T) {
 		t.Errorf("mode %v: %v", about.Mode(), err)
 	}
 	base, ticket := linkIn(t, path)
-	if got := status(t, http.DefaultClient, base+"/data/pipelines", ""); got != 401 {
+	if !strings.Contains(base, ".localhost:") {
+		t.Errorf("the page's address is %s", base)
+	}
+	browser := loopbackClient(t)
+	if got := status(t, browser, base+"/data/pipelines", ""); got != 401 {
 		t.Errorf("without a token: %d", got)
 	}
-	response, err := http.Post(base+"/session", "application/json", strings.NewReader(`{"ticket":"`+ticket+`"}`))
+	response, err := browser.Post(base+"/session", "application/json", strings.NewReader(`{"ticket":"`+ticket+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +69,10 @@ func TestPage(t *testing.T) {
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	if got := status(t, http.DefaultClient, base+"/data/pipelines", answer.Token); got != 200 {
+	if got := status(t, browser, base+"/data/pipelines", answer.Token); got != 200 {
 		t.Errorf("with the token: %d", got)
 	}
-	if got := status(t, http.DefaultClient, base+"/v1/status", answer.Token); got != 404 {
+	if got := status(t, browser, base+"/v1/status", answer.Token); got != 404 {
 		t.Errorf("the API on the page's address: %d", got)
 	}
 	if _, next := linkIn(t, path); next == ticket {
@@ -101,6 +105,20 @@ func TestPageForOtherMachines(t *testing.T) {
 	if err := Run(t.Context(), options); err == nil || !strings.Contains(err.Error(), "other machines could reach it") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// loopbackClient finds names that end with .localhost at 127.0.0.1, as browsers do.
+func loopbackClient(t *testing.T) *http.Client {
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			_, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+		}}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
 }
 
 func linkIn(t *testing.T, path string) (base, ticket string) {

@@ -17,12 +17,14 @@ import (
 
 // Gate lets to the page only who holds a link to it. A link carries a ticket, which the page
 // exchanges, once, for a token that its further requests carry in a header.
+// Nothing is answered to another host than the site's, the empty page neither.
 //
 // The token is no cookie: a browser sends the cookies of 127.0.0.1 to every port of it, so that
 // another user of the machine could collect them with a server of his own. The ticket is in the
 // link's fragment, which browsers send to no server. Since nothing of this is sent by itself, pages
 // of other sites cannot use it either, whatever names they resolve to this address.
 type Gate struct {
+	host    string              // of the page, with the port: the only one that it answers to
 	renewed func(ticket string) // told each ticket that can be used, one after the other
 	now     func() time.Time
 
@@ -41,15 +43,18 @@ type window struct {
 	used  time.Time
 }
 
+// openLink is the remedy of whoever came without a link.
+const openLink = "open a new link: shai explain --browser prints one, and the monitor keeps one in STATE/page-link"
+
 const (
 	maxWindows = 16             // beyond, the one that was not used for longest is forgotten
 	maxIdle    = 12 * time.Hour // after which a window needs another link
 	maxTicket  = 1 << 10        // bytes of a request for a token
 )
 
-// NewGate returns a gate without windows, and tells the first ticket.
-func NewGate(renewed func(ticket string)) *Gate {
-	g := &Gate{renewed: renewed, now: time.Now, wrong: allowance{burst: 10, each: 6 * time.Second}}
+// NewGate returns the gate of a site, without windows, and tells the first ticket.
+func NewGate(site *Site, renewed func(ticket string)) *Gate {
+	g := &Gate{host: site.Host, renewed: renewed, now: time.Now, wrong: allowance{burst: 10, each: 6 * time.Second}}
 	g.renew()
 	return g
 }
@@ -136,7 +141,7 @@ func (g *Gate) refuse(w http.ResponseWriter) {
 	g.mu.Unlock()
 	problem := &api.Problem{Title: "open the page", Status: http.StatusUnauthorized,
 		Detail: "this window holds no token, or its link was used before",
-		Remedy: "open a new link: shai explain --browser prints one, and the monitor keeps one in STATE/page-link"}
+		Remedy: openLink}
 	if !allowed {
 		retryAfter(w, g.wrong.each)
 		problem.Status, problem.Detail = http.StatusTooManyRequests, "too many wrong tokens were given"

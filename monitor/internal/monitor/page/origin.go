@@ -6,20 +6,20 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// local refuses requests to other names than this machine's own: a site whose name was made
-// to resolve to the loopback network would count as the page's own origin (DNS rebinding). A
-// connection with TLS is to the name of the monitor's certificate.
-func local(next http.Handler) http.Handler {
+// named refuses requests to other hosts than the page's: a site whose name was made to resolve to
+// the loopback network would count as the page's own origin (DNS rebinding), and a browser may
+// keep what others have served at the same port, by another name. Without a gate the host is any
+// name of this machine.
+func named(gate *Gate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil && !isLoopback(r.Host) {
+		if gate != nil && r.Host != gate.host || gate == nil && !isLoopback(r.Host) {
 			fail(w, &api.Problem{Title: "open the page", Status: http.StatusMisdirectedRequest,
-				Detail: "it answers at addresses of this machine only", Remedy: "use 127.0.0.1 or localhost in the address"})
+				Detail: "this is not its address, which is another after each start", Remedy: openLink})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -41,17 +41,11 @@ func isLoopback(host string) bool {
 func fromPage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
-		if site != "" && site != "same-origin" || origin != "" && !isHost(origin, r.Host) {
+		if site != "" && site != "same-origin" || origin != "" && origin != "http://"+r.Host {
 			fail(w, &api.Problem{Title: "open the page", Status: http.StatusForbidden,
-				Detail: "another page than this one has asked", Remedy: "open the page itself"})
+				Detail: "another page than this one has asked", Remedy: openLink})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// isHost reports whether an origin is that of a host and port.
-func isHost(origin, host string) bool {
-	address, err := url.Parse(origin)
-	return err == nil && host != "" && address.Host == host
 }

@@ -87,7 +87,7 @@ func New(source Source, gate *Gate) http.Handler {
 	if gate != nil {
 		mux.Handle("POST /session", fromPage(http.HandlerFunc(gate.enter)))
 	}
-	return secured(local(mux))
+	return secured(named(gate, mux))
 }
 
 // secured adds the headers that keep the page and its data from other sites.

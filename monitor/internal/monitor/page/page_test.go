@@ -4,6 +4,7 @@ package page
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net"
 	"net/http"
@@ -11,8 +12,10 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +23,9 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/monitor/api/apitest"
 )
+
+// host is that of the fixture's page.
+const host = "7xq2.localhost:8650"
 
 // data are the requests whose answers only administrators may see.
 var data = []string{
@@ -39,7 +45,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, service: new(apitest.Service), clock: apitest.Began}
-	f.gate = NewGate(func(ticket string) { f.tickets = append(f.tickets, ticket) })
+	f.gate = NewGate(&Site{Host: host}, func(ticket string) { f.tickets = append(f.tickets, ticket) })
 	f.gate.now = func() time.Time { return f.clock }
 	f.handler = New(source(t, f.service), f.gate)
 	return f
@@ -61,7 +67,7 @@ func (f *fixture) do(method, path, body string, headers ...string) *httptest.Res
 		defer cancel()
 		ctx = ended
 	}
-	request := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8650"+path, strings.NewReader(body))
+	request := httptest.NewRequestWithContext(ctx, method, "http://"+host+path, strings.NewReader(body))
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
 		request.Header.Set(name, value)
@@ -177,13 +183,15 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	}
 }
 
-// A site whose name resolves to this machine (DNS rebinding), or another page of the
-// browser, gets nothing, not even with the token.
+// A site whose name resolves to this machine (DNS rebinding), who had the port before, or
+// another page of the browser gets nothing, not even with the token.
 func TestOtherSites(t *testing.T) {
 	f := newFixture(t)
 	token := "Authorization: Bearer " + f.enter(f.tickets[0])
 	for _, host := range []string{"evil.example", "evil.example:8650", "10.0.0.1:8650", "127.0.0.1.evil.example", "",
-		"localhost.evil.example:1", "evil.localhost", "0.0.0.0", "shai"} {
+		"localhost.evil.example:1", "evil.localhost:8650", "0.0.0.0", "shai", "localhost", "localhost:8650",
+		"127.0.0.1:8650", "127.0.0.1", "127.3.2.1:8650", "[::1]:8650", "[::1]", "7xq2.localhost", "7xq2.localhost:8651",
+		"7xq2.localhost.:8650", "7XQ2.localhost:8650", "a.7xq2.localhost:8650", "evil@7xq2.localhost:8650"} {
 		for _, path := range append([]string{"/", "/page.js"}, data...) {
 			if got := f.do("GET", path, "", token, "Host: "+host); got.Code != 421 {
 				t.Errorf("%s of host %q: %d", path, host, got.Code)
@@ -193,12 +201,12 @@ func TestOtherSites(t *testing.T) {
 			t.Errorf("host %q exchanges a ticket", host)
 		}
 	}
-	for _, host := range []string{"localhost", "localhost:8650", "127.0.0.1", "127.3.2.1:8650", "[::1]:8650", "[::1]"} {
-		if got := f.do("GET", data[0], "", token, "Host: "+host, "Origin: http://"+host); got.Code != 200 {
-			t.Errorf("host %q: %d %s", host, got.Code, got.Body)
-		}
+	if got := f.do("GET", data[0], "", token, "Origin: http://"+host); got.Code != 200 {
+		t.Errorf("the page's host: %d %s", got.Code, got.Body)
 	}
-	for _, header := range []string{"Origin: http://evil.example", "Origin: null", "Origin: http://127.0.0.1:9999",
+	for _, header := range []string{"Origin: http://evil.example", "Origin: null", "Origin: http://127.0.0.1:8650",
+		"Origin: http://evil@" + host, "Origin: https://" + host, "Origin: http://" + host + "/",
+		"Origin: http://[::1]:8650",
 		"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"} {
 		for _, path := range data {
 			if got := f.do("GET", path, "", token, header); got.Code != 403 {
@@ -305,8 +313,10 @@ func TestHostileNames(t *testing.T) {
 func TestWithoutAGate(t *testing.T) {
 	f := newFixture(t)
 	f.handler = New(source(t, f.service), nil)
-	if got := f.do("GET", data[0], ""); got.Code != 200 {
-		t.Error(got.Code, got.Body)
+	for _, host := range []string{"localhost", "127.0.0.1:8650", "[::1]:8650"} {
+		if got := f.do("GET", data[0], "", "Host: "+host, "Origin: http://"+host); got.Code != 200 {
+			t.Errorf("host %q: %d %s", host, got.Code, got.Body)
+		}
 	}
 	if got := f.do("GET", data[0], "", "Host: evil.example"); got.Code != 421 {
 		t.Error(got.Code, got.Body)
@@ -333,20 +343,25 @@ func TestProblems(t *testing.T) {
 
 // The page listens where no other machine reaches it.
 func TestListen(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:80", ":8650", "localhost:0", "127.0.0.1", ""} {
-		if listener, err := Listen(address); err == nil {
-			listener.Close()
+	for _, address := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:80", ":8650", "localhost:0", "127.0.0.1", "",
+		"127.3.2.1:0", "[::1]:0"} {
+		if site, err := Listen(address); err == nil {
+			site.Close()
 			t.Errorf("it listens at %q", address)
 		}
 	}
-	listener, err := Listen("127.0.0.1:0")
+	site, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	link := Link(listener.Addr(), "TICKET", api.Question{Principal: "o'hara&x=1", Conduit: "/a b#c"})
+	defer site.Close()
+	port := site.Listeners[0].Addr().(*net.TCPAddr).Port
+	if !regexp.MustCompile(`^[a-z2-7]{26}\.localhost:` + strconv.Itoa(port) + `$`).MatchString(site.Host) {
+		t.Errorf("the host is %s", site.Host)
+	}
+	link := site.Link("TICKET", api.Question{Principal: "o'hara&x=1", Conduit: "/a b#c"})
 	parsed, err := url.Parse(link)
-	if err != nil || parsed.RawQuery != "" || parsed.Host != listener.Addr().String() {
+	if err != nil || parsed.RawQuery != "" || parsed.Host != site.Host {
 		t.Errorf("%s: %v", link, err)
 	}
 	values, err := url.ParseQuery(parsed.EscapedFragment())
@@ -354,17 +369,23 @@ func TestListen(t *testing.T) {
 		values.Get("conduit") != "/a b#c" || len(values) != 3 {
 		t.Errorf("%s: %v, %v", link, values, err)
 	}
-	if _, err := net.Dial("tcp", listener.Addr().String()); err != nil {
-		t.Error(err)
+	for _, listener := range site.Listeners {
+		connection, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection.Close()
 	}
 }
 
 // Who connects to the page again and again leaves the monitor its descriptors.
 func TestConnectionsAreLimited(t *testing.T) {
-	listener, err := Listen("127.0.0.1:0")
+	site, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer site.Close()
+	listener := site.Listeners[0]
 	var accepted atomic.Int64
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Listener.Close()
@@ -403,4 +424,43 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if now := accepted.Load(); now > connectionsAtATime {
 		t.Errorf("%d connections are open", now)
 	}
+}
+
+// Browsers may try either address of the loopback network first: the page has both, or none.
+func TestNobodyElseHasTheOtherAddress(t *testing.T) {
+	other, err := net.Listen("tcp6", "[::1]:0")
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+		site, err := Listen("127.0.0.1:0")
+		if err != nil || len(site.Listeners) != 1 {
+			t.Fatalf("without IPv6: %v, %v", site, err)
+		}
+		site.Close()
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	address := at("127.0.0.1", other.Addr().(*net.TCPAddr).Port)
+	if site, err := Listen(address); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("it listens at %s, although ::1 is another's: %v, %v", address, site, err)
+	}
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		t.Fatalf("the first address is kept: %v", err)
+	}
+	listener.Close()
+	site, err := Listen("127.0.0.1:0")
+	if err != nil || len(site.Listeners) != 2 {
+		t.Fatalf("%v, %v", site, err)
+	}
+	again, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(site.Host, ":"); strings.HasPrefix(again.Host, first) {
+		t.Errorf("two starts have the host %s", first)
+	}
+	site.Close()
+	again.Close()
 }
