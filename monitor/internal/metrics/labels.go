@@ -50,7 +50,7 @@ const (
 	NoPolicy    Reason = "no_policy"   // the conduit has no policy, so nobody has access
 	Unknown     Reason = "unknown"     // neither a conduit nor part of the task's runtime
 	Changed     Reason = "changed"     // the file is not the document that was catalogued
-	Unavailable Reason = "unavailable" // the document cannot be opened for the task's user
+	Unavailable Reason = "unavailable" // it cannot be opened: for the task's user, or for want of descriptors
 	Unrecorded  Reason = "unrecorded"  // the audit log cannot record it
 	Login       Reason = "login"       // the session has no user
 	Limit       Reason = "limit"       // of connections, sessions, time, or work for one decision

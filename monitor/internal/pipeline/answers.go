@@ -150,12 +150,17 @@ func verdict(allowed bool, reason string) sandbox.Verdict {
 	return sandbox.Verdict{Errno: unix.EPERM, Reason: reason}
 }
 
-// Refused records a system call that the sandbox refused by itself.
+// Refused records a system call that the sandbox refused by itself, or could not answer.
 func (p *Pipeline) Refused(call sandbox.RefusedCall) {
 	who := p.actorOf(call.Task, call.Caller).Subject
 	reason := "system call refused with " + unix.ErrnoName(call.Errno)
 	if call.Reason != "" {
 		reason += ": " + call.Reason
 	}
-	p.refused(metrics.SystemCall, who, call.Call, "", reason)
+	why := metrics.SystemCall
+	if call.Unavailable {
+		why = metrics.Unavailable
+		reason = "the monitor has run out of descriptors or memory: " + call.Errno.Error()
+	}
+	p.refused(why, who, call.Call, "", reason)
 }

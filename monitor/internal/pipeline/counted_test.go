@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/supervision"
@@ -102,14 +104,17 @@ func TestReasonsOfDenials(t *testing.T) {
 	p.decide(nil, alice, policy.Read, conduit("/nowhere"))
 	p.decide(nil, actor{Subject: bob.Subject, mode: wire.ModeAudit}, policy.Read, conduit("/dropbox/1.txt"))
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "ptrace", Errno: 1})
+	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "openat", Errno: unix.EMFILE,
+		Unavailable: true})
 	p.expectMeasured("afterwards", map[string]float64{
+		"shai_denials_total  unavailable worker":             1,
 		"shai_denials_total dropbox policy worker":           1,
 		"shai_denials_total user taint worker":               1,
 		"shai_denials_total  no_policy worker":               1,
 		"shai_denials_total  system_call worker":             1,
 		"shai_refusals_total read":                           3,
 		"shai_refusals_total write":                          1,
-		"shai_refusals_total system call":                    1,
+		"shai_refusals_total system call":                    2,
 		"shai_decisions_total false":                         3,
 		"shai_decisions_total true":                          1,
 		"shai_conduit_decisions_total false documents read":  1,

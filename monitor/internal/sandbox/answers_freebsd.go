@@ -68,7 +68,9 @@ func (r *request) respond(file *os.File, err error) {
 	switch {
 	case errors.As(err, &why):
 		errno = unix.EACCES
-		r.report(Caller{PID: r.process}, r.name(), errno, why)
+		r.report(RefusedCall{Caller: Caller{PID: r.process}, Call: r.name(), Errno: errno, Reason: string(why)})
+	case exhausted(err) && errors.As(err, &errno):
+		r.report(RefusedCall{Caller: Caller{PID: r.process}, Call: r.name(), Errno: errno, Unavailable: true})
 	case err != nil && (!errors.As(err, &errno) || errno == 0):
 		errno = unix.EACCES
 	}

@@ -6,6 +6,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"runtime/debug"
@@ -53,6 +54,12 @@ func recovered(failure any) {
 	}
 }
 
+// exhausted reports whether a call failed because the monitor, or the machine, has run out of
+// descriptors or memory.
+func exhausted(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 // decide asks the monitor, in a goroutine of its own: if the decision never comes, the
 // caller waits no longer than decisionTime, and the task can end.
 func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict) error {
@@ -85,12 +92,13 @@ func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict)
 }
 
 // report tells the monitor about a call that was refused without asking it.
-func (a *arbiter) report(caller Caller, call string, errno syscall.Errno, why refusal) {
+func (a *arbiter) report(call RefusedCall) {
 	if a.decider == nil {
 		return
 	}
 	defer func() { recovered(recover()) }()
-	a.decider.Refused(RefusedCall{Task: a.task, Caller: caller, Call: call, Errno: errno, Reason: string(why)})
+	call.Task = a.task
+	a.decider.Refused(call)
 }
 
 // permit decides on a pinned file. Flags of O_PATH ask for its metadata only. With pin, a
@@ -107,8 +115,10 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 		Device: file.stat.Dev, Inode: file.stat.Ino}
 	switch a.permits.Of(file.path, useOf(flags), by) {
 	case plan.Permitted:
-		if a.permits.InRuntime(file.path) && !a.reaches(file) {
-			return syscall.EACCES
+		if a.permits.InRuntime(file.path) {
+			if err := a.reaches(file); err != nil {
+				return err
+			}
 		}
 		if question.Shared = file.shared(flags); question.Shared == nil {
 			return nil

@@ -31,6 +31,8 @@ type scripted struct {
 	mutex   sync.Mutex
 	opens   []OpenRequest
 	refused []string
+
+	unavailable []RefusedCall
 }
 
 func (d *scripted) Open(_ context.Context, request OpenRequest) Verdict {
@@ -61,6 +63,9 @@ func (d *scripted) Refused(refused RefusedCall) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.refused = append(d.refused, refused.Call)
+	if refused.Unavailable {
+		d.unavailable = append(d.unavailable, refused)
+	}
 }
 
 func (d *scripted) heard(call string) bool {

@@ -51,7 +51,10 @@ func (r *request) fork() error {
 // workers would share a pipe, an offset or a lock.
 func (r *request) holdsMore() error {
 	entries, err := os.ReadDir(r.proc("fd"))
-	if err != nil || !r.requests.listener.valid(r.ID) {
+	if err != nil {
+		return gone(err)
+	}
+	if !r.requests.listener.valid(r.ID) {
 		return errGone
 	}
 	for _, entry := range entries {

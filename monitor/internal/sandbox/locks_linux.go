@@ -61,7 +61,7 @@ func (s *requests) lock(file int, area *unix.Flock_t) error {
 func (r *request) take(process, descriptor int) (int, error) {
 	handle, err := unix.PidfdOpen(process, 0)
 	if err != nil {
-		return -1, errGone
+		return -1, gone(err)
 	}
 	defer unix.Close(handle)
 	file, err := unix.PidfdGetfd(handle, descriptor, 0)

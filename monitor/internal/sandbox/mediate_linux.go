@@ -180,13 +180,14 @@ func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
 
 // give injects a descriptor at the lowest free number and returns that number from the
 // call, in one step. If this fails (the task has too many open files, or has ended), the
-// call fails. The caller closes its copy in both cases.
+// call fails, by the task's own doing. The caller closes its copy in both cases.
 func (r *request) give(descriptor, closeOnExec int) error {
 	errno := r.requests.listener.inject(injection{ID: r.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND,
 		Source: uint32(descriptor), NewFlags: uint32(closeOnExec)})
 	switch errno {
 	case 0, unix.ENOENT:
-		return nil
+	default:
+		r.fail(errno)
 	}
-	return errno
+	return nil
 }

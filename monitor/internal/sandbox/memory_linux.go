@@ -18,6 +18,15 @@ const pageSize = 4096
 // to answer.
 var errGone = errors.New("the caller is gone")
 
+// gone tells a caller that is gone from one about whom the monitor cannot ask the kernel: that one
+// waits for an answer.
+func gone(err error) error {
+	if exhausted(err) {
+		return err
+	}
+	return errGone
+}
+
 // text reads a NUL-terminated path from the caller's memory, once: whatever the
 // caller's other threads write there afterwards is never looked at.
 //
@@ -97,7 +106,7 @@ func (r *request) transferred(err error) error {
 func (r *request) status(field string) (string, error) {
 	text, err := os.ReadFile(r.proc("status"))
 	if err != nil {
-		return "", errGone
+		return "", gone(err)
 	}
 	_, rest, found := bytes.Cut(text, []byte("\n"+field+":\t"))
 	if !found || !r.requests.listener.valid(r.ID) {

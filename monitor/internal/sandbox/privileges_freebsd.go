@@ -45,9 +45,9 @@ func (p launchPlan) dropPrivileges() error {
 	return nil
 }
 
-// reaches is always true on FreeBSD, where all threads of a process have one user. Opens
+// reaches refuses nothing on FreeBSD, where all threads of a process have one user. Opens
 // for a task are judged by the file's own mode.
-func (a *arbiter) reaches(*pinned) bool { return true }
+func (a *arbiter) reaches(*pinned) error { return nil }
 
 // mayOpen reports by the file's mode whether the monitor may open it for the task.
 func mayOpen(u *plan.User, stat *unix.Stat_t, flags int) error {

@@ -12,31 +12,34 @@ import (
 	"shai.dev/monitor/internal/sandbox/plan"
 )
 
-// reaches reports whether the task's user may search every directory from a runtime
+// reaches fails unless the task's user may search every directory from a runtime
 // hierarchy down to the file. The monitor, which has resolved the path, can pass
 // directories that are closed to the task. The administrator decided how the hierarchy
 // itself is reached.
-func (a *arbiter) reaches(file *pinned) bool {
+func (a *arbiter) reaches(file *pinned) error {
 	if a.user == nil {
-		return true
+		return nil
 	}
 	for _, root := range a.permits.Runtime {
 		if !plan.Beneath(file.path, root) {
 			continue
 		}
 		rest := strings.TrimPrefix(strings.TrimPrefix(file.path, root), "/")
-		if rest == "" || a.reachesFrom(root, rest, file) {
-			return true
+		if rest == "" {
+			return nil
+		}
+		if err := a.reachesFrom(root, rest, file); err == nil || exhausted(err) {
+			return err
 		}
 	}
-	return false
+	return unix.EACCES
 }
 
-func (a *arbiter) reachesFrom(root, rest string, file *pinned) bool {
+func (a *arbiter) reachesFrom(root, rest string, file *pinned) error {
 	start, err := unix.Openat2(unix.AT_FDCWD, root,
 		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
-		return false
+		return err
 	}
 	defer unix.Close(start)
 	var stat unix.Stat_t
@@ -49,5 +52,8 @@ func (a *arbiter) reachesFrom(root, rest string, file *pinned) bool {
 		defer unix.Close(found)
 		return unix.Fstat(found, &stat)
 	})
-	return err == nil && stat.Dev == file.stat.Dev && stat.Ino == file.stat.Ino
+	if err == nil && (stat.Dev != file.stat.Dev || stat.Ino != file.stat.Ino) {
+		return unix.EACCES
+	}
+	return err
 }

@@ -146,7 +146,7 @@ func (q *requests) receive() (*request, error) {
 	whole := flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) == 0
 	if err != nil || !whole || process == 0 || len(descriptors) < 1 || len(descriptors) > 2 {
 		closeAll(descriptors)
-		q.report(Caller{PID: process}, "request", unix.EINVAL, "")
+		q.report(RefusedCall{Caller: Caller{PID: process}, Call: "request", Errno: unix.EINVAL})
 		return nil, errMalformed
 	}
 	r.reply = descriptors[0]

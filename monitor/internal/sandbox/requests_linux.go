@@ -123,6 +123,9 @@ func (r *request) handle() {
 	case err == nil || errors.Is(err, errGone):
 	case errors.As(err, &why):
 		r.refuse(why)
+	case exhausted(err) && errors.As(err, &errno):
+		r.report(RefusedCall{Errno: errno, Unavailable: true})
+		r.fail(errno)
 	case errors.As(err, &errno) && errno != 0:
 		r.fail(errno)
 	default:
@@ -130,16 +133,21 @@ func (r *request) handle() {
 	}
 }
 
-// refuse answers with the call's own error and reports it. It looks the caller up first,
-// while the caller waits: later its number may be another's.
+// refuse answers with the call's own error and reports it.
 func (r *request) refuse(why refusal) {
 	errno := syscall.Errno(r.call.Refusal())
+	r.report(RefusedCall{Errno: errno, Reason: string(why)})
+	r.fail(errno)
+}
+
+// report looks the caller up while the caller waits: later its number may be another's.
+func (r *request) report(call RefusedCall) {
 	from, err := r.caller()
 	if err != nil {
 		from.PID = int(r.PID)
 	}
-	r.requests.report(from, r.call.Name, errno, why)
-	r.fail(errno)
+	call.Caller, call.Call = from, r.call.Name
+	r.requests.report(call)
 }
 
 // fail answers with an error. It does not matter if the caller has gone in the meantime.

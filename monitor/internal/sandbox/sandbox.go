@@ -115,6 +115,8 @@ type RefusedCall struct {
 	Call   string
 	Errno  syscall.Errno
 	Reason string // "" where the call's name says it
+	// Unavailable says that the monitor could not answer, since it lacks descriptors or memory.
+	Unavailable bool
 }
 
 // Worker is a process of a task while it serves one user. It is safe for concurrent use.

@@ -105,12 +105,12 @@ func (s stopped) placeAt(number int, file *os.File) error {
 func writableDescriptors(directory string) ([]Handle, error) {
 	open, err := os.Open(directory)
 	if err != nil {
-		return nil, errGone
+		return nil, gone(err)
 	}
 	defer open.Close()
 	names, err := open.Readdirnames(ExaminedMax + 1)
 	if err != nil {
-		return nil, errGone
+		return nil, gone(err)
 	}
 	if len(names) > ExaminedMax {
 		return nil, ErrTooMany
