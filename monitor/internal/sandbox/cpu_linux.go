@@ -19,7 +19,7 @@ import (
 func (e enclosure) measure(parent int) CPU {
 	used := CPU{Supervisor: timeOf(parent)}
 	if e.Cgroup != "" {
-		used.Task = timeOfCgroup(e.Cgroup)
+		used.Task = e.used()
 		return used
 	}
 	for _, child := range listedChildren(parent) {
@@ -27,6 +27,14 @@ func (e enclosure) measure(parent int) CPU {
 	}
 	used.Task += timeOfEnded(parent)
 	return used
+}
+
+// used returns the processor time that ends with the enclosure: that of its cgroup.
+func (e enclosure) used() time.Duration {
+	if e.Cgroup == "" {
+		return 0
+	}
+	return timeOfCgroup(e.Cgroup)
 }
 
 // timeOfCgroup returns the processor time of all processes that were ever in a cgroup.

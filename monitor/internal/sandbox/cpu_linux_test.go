@@ -17,6 +17,19 @@ import (
 	"shai.dev/monitor/internal/waiting"
 )
 
+// timeSaid reads a line that "times" has printed.
+func timeSaid(t *testing.T, lines *bufio.Reader) (total time.Duration) {
+	t.Helper()
+	line, err := lines.ReadString('\n')
+	check(t, err)
+	for _, word := range strings.Fields(line) {
+		used, err := time.ParseDuration(word)
+		check(t, err)
+		total += used
+	}
+	return total
+}
+
 // The processor time of a task is at least what its program says that it and its children have
 // used, with a cgroup and without one, while it runs and afterwards; it never shrinks.
 func TestProcessorTime(t *testing.T) {
@@ -35,13 +48,7 @@ func TestProcessorTime(t *testing.T) {
 			lines := bufio.NewReader(read)
 			var said time.Duration
 			for range 2 {
-				line, err := lines.ReadString('\n')
-				check(t, err)
-				for _, word := range strings.Fields(line) {
-					used, err := time.ParseDuration(word)
-					check(t, err)
-					said += used
-				}
+				said += timeSaid(t, lines)
 			}
 			running := task.CPU()
 			if said == 0 || running.Task < said {
@@ -54,6 +61,27 @@ func TestProcessorTime(t *testing.T) {
 			<-task.Done()
 			if ended := task.CPU(); ended.Task < running.Task || ended.Supervisor < running.Supervisor {
 				t.Errorf("it has used %+v, and after its end %+v", running, ended)
+			}
+		})
+	}
+}
+
+// The time that a program has used when it ends counts, whether anybody has looked before or not.
+func TestProcessorTimeOfAProgramThatEnds(t *testing.T) {
+	for name, waived := range map[string]plan.Protection{"cgroup": 0, "processes": plan.TaskCgroup} {
+		t.Run(name, func(t *testing.T) {
+			read, write, err := os.Pipe()
+			check(t, err)
+			defer read.Close()
+			const script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; times"
+			task, err := newBackend(t).Start(t.Context(), Spec{waived: waived, Stdout: write,
+				Spec: plan.Spec{Name: "busy", Command: []string{"/bin/sh", "-c", script}}}, nil)
+			write.Close()
+			check(t, err)
+			said := timeSaid(t, bufio.NewReader(read))
+			<-task.Done()
+			if ended := task.CPU(); said == 0 || ended.Task < said {
+				t.Errorf("the program has used %v, and is counted with %v", said, ended.Task)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,9 @@ type controlMessage struct {
 	Kind   string `json:"kind"` // "started", "listener", "ended"
 	PID    int    `json:"pid,omitempty"`
 	Status uint32 `json:"status,omitempty"` // wait status
+	// Used is the processor time of the task's processes at their end, 0 if it is to be asked of
+	// the kernel.
+	Used time.Duration `json:"used,omitempty"`
 }
 
 // keeper owns all processes of one task. A forked worker would survive a killed zygote or
@@ -76,8 +80,9 @@ func keep() int {
 	send(control, controlMessage{Kind: "started", PID: number})
 	go k.obey(control)
 	status := k.reap()
+	used := todo.Enclosure.used()
 	todo.Enclosure.remove() // the monitor may have died
-	send(control, controlMessage{Kind: "ended", Status: uint32(status)})
+	send(control, controlMessage{Kind: "ended", Status: uint32(status), Used: used})
 	return 0
 }
 

@@ -68,6 +68,13 @@ func (t *task) measure() {
 	}
 }
 
+// hasUsed notes the processor time that the parent has reported with the task's end.
+func (t *task) hasUsed(total time.Duration) {
+	t.using.Lock()
+	defer t.using.Unlock()
+	t.used.Task = max(t.used.Task, total)
+}
+
 // measureLast looks for the last time, before the kernel forgets the task.
 func (t *task) measureLast() {
 	t.using.Lock()
@@ -370,6 +377,7 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 	for message := range messages {
 		if message.Kind == "ended" {
 			t.err, reported = endOf(unix.WaitStatus(message.Status)), true
+			t.hasUsed(message.Used)
 		}
 		if message.listener >= 0 {
 			unix.Close(message.listener)
