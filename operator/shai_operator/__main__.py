@@ -23,6 +23,7 @@ import kopf
 
 from shai_operator import assembly
 from shai_operator.cluster.client import ClusterError
+from shai_operator.control import descriptors
 from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
 from shai_operator.monitors.client import MonitorError
@@ -93,6 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.verbose:
         for chatty in ("httpx2", "aiohttp.access", "kopf.objects"):  # a line for every request, and for every event
             logging.getLogger(chatty).setLevel(logging.WARNING)
+    descriptors.raise_limit()
     base = directories.base_directory(Path(tempfile.gettempdir()))
     # An operator that was killed leaves keys behind; the next one removes them.
     with directories.run_directory(base) as runtime:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from shai_operator.control.connections import Connections
 from shai_operator.control.settings import SettingsError
 from shai_operator.metrics.targets import MONITOR_JOB
 
@@ -57,19 +58,15 @@ class Health:
                 web.get("/targets", self._targets),
             ]
         )
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        try:
+        async with AsyncExitStack() as stack:
             try:
-                await web.TCPSite(runner, host, port).start()
+                served = await stack.enter_async_context(Connections(application).serve(host, port))
             except OSError as error:
                 raise SettingsError(
                     f"cannot serve probes at {host}:{port}: {os.strerror(error.errno or 0)}; end what listens there "
                     "(another operator?), or choose another address (--probes)"
                 ) from error
-            yield runner.addresses[0][1]
-        finally:
-            await runner.cleanup()
+            yield served
 
     async def pulse(self) -> None:
         """Record that the event loop still runs, until cancelled."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Answers scrapes without delaying reconciliations, however many there are.
+"""Answers scrapes without delaying reconciliations, however many there are, and without refusing one.
 
-The text is made in a thread, at most once a second. Each text answers a few scrapes, and only a few are answered at the
-same time: sending takes the event loop's time, and a client that reads slowly holds its text in memory. Others are
-refused.
+The text is made in a thread, which rests after it for many times as long as it took. Scrapes in between get the last
+text. Answers begin one after the other with a pause in between, in the order of the requests: sending takes the event
+loop's time, and a program that asks without end takes its turn as others do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from shai_operator.metrics import exposition
-from shai_operator.metrics.counted import SCRAPES_REJECTED
 from shai_operator.metrics.exposition import Format
 
 if TYPE_CHECKING:
@@ -24,21 +23,21 @@ if TYPE_CHECKING:
 
     from shai_operator.metrics.samples import Snapshot
 
-MOST = 8
-"""How many scrapes get the same text, and how many are answered at the same time."""
-_FRESH_SECONDS = 1.0
-_WRITE_SECONDS = 10.0
-_TOO_MANY = 503
+REST = 20
+"""After a text was made, none is made for so many times as long as that took, within these limits:"""
+_LEAST_SECONDS, _MOST_SECONDS = 1.0, 30.0
+_PAUSE_SECONDS = 0.01
+_WRITE_SECONDS = 5.0
+_PART = 1 << 16
+"""No more is handed to the event loop at once: what a slow client has not read is kept in memory."""
 
 
 @dataclass
 class _Text:
-    """A text that is being made, or has been."""
+    """A text, and until when it is sent, by the monotonic clock."""
 
-    task: asyncio.Task[bytes]
-    made: float
-    answers: int = 0
-    """The scrapes that have got it."""
+    content: bytes
+    ends: float
 
 
 class Scrapes:
@@ -46,35 +45,35 @@ class Scrapes:
 
     def __init__(self, take: Callable[[], Snapshot]) -> None:
         self._take = take
-        self._texts: dict[Format, _Text] = {}
-        self._answering = 0
+        self._last: dict[Format, _Text] = {}
+        self._making: dict[Format, asyncio.Task[bytes]] = {}
+        self._turn = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one scrape."""
         wanted = Format.accepted(request.headers.get("Accept", ""))
-        text = self._present(wanted)
-        if text is None:
-            SCRAPES_REJECTED.inc()
-            return web.Response(status=_TOO_MANY, text=f"more than {MOST} scrapes a second; scrape less often\n")
-        self._answering += 1
-        try:
-            return await _send(request, wanted, await asyncio.shield(text))
-        finally:
-            self._answering -= 1
+        async with self._turn:
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return await _send(request, wanted, await self._present(wanted))
 
-    def _present(self, wanted: Format) -> asyncio.Task[bytes] | None:
-        """Return the text that is being made, or was made just now; None when there are too many scrapes."""
-        now = time.monotonic()
-        if self._answering >= MOST:
-            return None
-        last = self._texts.get(wanted)
-        if last is None or (last.task.done() and now - last.made >= _FRESH_SECONDS):
-            task = asyncio.create_task(asyncio.to_thread(exposition.text, self._take(), wanted))
-            last = self._texts[wanted] = _Text(task, now)
-        if last.answers >= MOST:
-            return None
-        last.answers += 1
-        return last.task
+    async def _present(self, wanted: Format) -> bytes:
+        """Return the last text, or else one that is made for all who wait."""
+        last = self._last.get(wanted)
+        if last is not None and time.monotonic() < last.ends:
+            return last.content
+        if wanted not in self._making:
+            self._making[wanted] = asyncio.create_task(self._make(wanted))
+        return await asyncio.shield(self._making[wanted])
+
+    async def _make(self, wanted: Format) -> bytes:
+        begun = time.monotonic()
+        try:
+            content = await asyncio.to_thread(exposition.text, self._take(), wanted)
+        finally:
+            del self._making[wanted]
+        done = time.monotonic()
+        self._last[wanted] = _Text(content, done + min(max(_LEAST_SECONDS, REST * (done - begun)), _MOST_SECONDS))
+        return content
 
 
 async def _send(request: web.Request, wanted: Format, text: bytes) -> web.StreamResponse:
@@ -82,7 +81,8 @@ async def _send(request: web.Request, wanted: Format, text: bytes) -> web.Stream
     try:
         async with asyncio.timeout(_WRITE_SECONDS):
             await response.prepare(request)
-            await response.write(text)
+            for start in range(0, len(text), _PART):
+                await response.write(text[start : start + _PART])
             await response.write_eof()
     except (TimeoutError, ConnectionError):
         if request.transport is not None:

@@ -87,7 +87,13 @@ METRICS: tuple[Metric, ...] = (
         "",
         "Requests to the API server.",
     ),
-    Metric("shai_operator_scrapes_rejected_total", COUNTER, (), "", "Scrapes refused because there were too many."),
+    Metric(
+        "shai_operator_scrapes_rejected_total",
+        COUNTER,
+        (),
+        "",
+        "Connections to probes and metrics that were closed because there were too many.",
+    ),
     Metric(
         "shai_operator_scrape_certificate_expiry_timestamp_seconds",
         GAUGE,
