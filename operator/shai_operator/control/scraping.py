@@ -41,13 +41,15 @@ class Scraping:
         self._root = root
         self._directory = ScrapeDirectory(settings.scrape) if settings.scrape else None
         self._client: Identity | None = None
+        self._published: dict[str, Identity] = {}
+        """The certificate that the directory has, and the one that the Secret has."""
         self._listed = False
         self._failed = ""
 
     @property
     def certificate_ends(self) -> float:
-        """When the certificate expires, in seconds since 1970; NaN when there is none."""
-        return self._client.ends.timestamp() if self._client else math.nan
+        """When the first published certificate expires, in seconds since 1970; NaN when there is none."""
+        return min((client.ends.timestamp() for client in self._published.values()), default=math.nan)
 
     def members(self) -> Sequence[dict[str, Any]] | None:
         """Return the members' monitors; None as long as not all pools are known, which is no reason to forget them."""
@@ -61,20 +63,19 @@ class Scraping:
             await asyncio.to_thread(self._directory.check)
             found = targets.operator(self._settings.probes[0], port, self._settings.cluster)
             await asyncio.to_thread(self._directory.write, "targets", "operator.json", _json(found))
-        await self._certify()
+        await self._write_certificate()
+        await self._apply_secret()
 
     async def run(self) -> None:
         """Publish members and renewed certificates. Failures are logged, and what has failed is tried again."""
         while True:
-            try:
-                await self._list()
-                await self._certify()
-                found = self.members()
-                if self._directory is not None and found is not None:
-                    await asyncio.to_thread(self._directory.write, "targets", "members.json", _json(found))
-                self._note("")
-            except (OSError, ClusterError) as error:
-                self._note(str(error))
+            failed = []
+            for publish in (self._list, self._write_members, self._write_certificate, self._apply_secret):
+                try:
+                    await publish()
+                except (OSError, ClusterError) as error:
+                    failed.append(str(error))
+            self._note("; ".join(dict.fromkeys(failed)))
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _list(self) -> None:
@@ -83,23 +84,34 @@ class Scraping:
             there = await self._cluster.list("JailPool")
             self._listed = all(self._inventory.get(reference(pool)) is not None for pool in there)
 
-    async def _certify(self) -> None:
-        """Issue a certificate when there is none, or when it is due, and hand it out."""
-        if self._directory is None and not self._settings.scrape_secret:
-            return
+    def _issued(self) -> Identity:
+        """Return the certificate, a new one when it is due; it stays the same until then, whatever fails."""
         now = datetime.now(UTC)
-        due = self._client is None or now > self._client.ends - RENEW_BEFORE
-        issue = authority.issue_client(self._root, "shai-metrics", now, role=authority.METRICS_ROLE) if due else None
-        client = issue or self._client
-        if client is None:
+        if self._client is None or now > self._client.ends - RENEW_BEFORE:
+            self._client = authority.issue_client(self._root, "shai-metrics", now, role=authority.METRICS_ROLE)
+        return self._client
+
+    async def _write_members(self) -> None:
+        found = self.members()
+        if self._directory is not None and found is not None:
+            await asyncio.to_thread(self._directory.write, "targets", "members.json", _json(found))
+
+    async def _write_certificate(self) -> None:
+        if self._directory is None:
             return
-        if self._directory is not None:
-            files = {"ca.pem": self._root.certificate, "client.key": client.key, "client.pem": client.certificate}
-            for name, content in files.items():
-                await asyncio.to_thread(self._directory.write, "tls", name, content.encode())
-        if self._settings.scrape_secret and issue is not None:
-            await self._cluster.apply(self._secret(issue), _WRITER)
-        self._client = client
+        client = self._issued()
+        files = {"ca.pem": self._root.certificate, "client.key": client.key, "client.pem": client.certificate}
+        for name, content in files.items():
+            await asyncio.to_thread(self._directory.write, "tls", name, content.encode())
+        self._published["directory"] = client
+
+    async def _apply_secret(self) -> None:
+        if not self._settings.scrape_secret:
+            return
+        client = self._issued()
+        if client is not self._published.get("secret"):
+            await self._cluster.apply(self._secret(client), _WRITER)
+            self._published["secret"] = client
 
     def _secret(self, client: Identity) -> dict[str, Any]:
         content = {"ca.crt": self._root.certificate, "tls.crt": client.certificate, "tls.key": client.key}

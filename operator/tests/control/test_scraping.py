@@ -19,6 +19,7 @@ from shai_operator.control import scraping
 from shai_operator.control.scraping import Scraping
 from shai_operator.control.settings import Settings, SettingsError
 from shai_operator.providers import authority
+from shai_operator.providers.authority import Identity
 from shai_operator.reconcile.objects import reference
 from tests.reconcile.builders import inventory, resource
 
@@ -192,6 +193,57 @@ async def test_what_fails_is_logged_once_and_tried_again(
         await running(under_test, (directory / "targets" / "members.json").exists, monkeypatch)
     assert caplog.text.count("does not get what it needs") == 1
     assert caplog.text.count("again") == 1
+
+
+async def test_a_directory_that_fails_does_not_keep_the_secret_from_being_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a certificate that was issued is kept until it is published everywhere."""
+    issue, issued, looks = authority.issue_client, list[Identity](), 0
+
+    def counted(*arguments: Any, **more: Any) -> Identity:
+        issued.append(issue(*arguments, **more))
+        return issued[-1]
+
+    async def listed(_: str) -> list[Object]:
+        nonlocal looks
+        looks += 1
+        return [pool(row(0))]  # is never known, so that each round asks
+
+    cluster, directory = FakeCluster(), tmp_path / "scrape"
+    monkeypatch.setattr(authority, "issue_client", counted)
+    monkeypatch.setattr(cluster, "list", listed)
+    under_test = made(cluster, inventory(), directory, kept_in="s")
+    await running(under_test, lambda: looks > 3, monkeypatch)
+    assert len(cluster.applied) == len(issued) == 1
+    directory.mkdir()
+    file = directory / "tls" / "client.pem"
+    await running(under_test, file.exists, monkeypatch)
+    assert [one.certificate for one in issued] == [file.read_text()]
+    assert len(cluster.applied) == 1
+
+
+async def test_the_end_of_a_certificate_is_of_the_one_that_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise nobody would learn that Prometheus never gets the new one."""
+    looks = 0
+
+    async def listed(_: str) -> list[Object]:
+        nonlocal looks
+        looks += 1
+        return [pool(row(0))]
+
+    cluster, directory = FakeCluster(), tmp_path / "scrape"
+    directory.mkdir()
+    monkeypatch.setattr(cluster, "list", listed)
+    under_test = made(cluster, inventory(), directory, kept_in="s")
+    await under_test.begin(8080)
+    first = under_test.certificate_ends
+    directory.rename(tmp_path / "away")
+    monkeypatch.setattr(scraping, "RENEW_BEFORE", timedelta(days=10000))
+    await running(under_test, lambda: looks > 3, monkeypatch)
+    assert under_test.certificate_ends == first
 
 
 async def test_an_api_server_that_is_away_is_no_reason_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
