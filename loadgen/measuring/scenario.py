@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from loadgen.measuring import comparison
 from loadgen.scenarios import options as shared
 from loadgen.scenarios.definitions import SCENARIOS, USERS
+from loadgen.stacks.ports import free_port
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -63,7 +64,9 @@ def _words(options: Namespace) -> list[str]:
     words += ["--json-file", str(Path(options.results) / "locust.json"), "--users", str(options.users)]
     words += ["--host", options.host] if options.host else []
     words += ["--run-time", options.run_time] if options.run_time else []
-    words += ["--processes", str(options.workers)] if options.workers > 1 else []
+    if options.workers > 1:
+        port = str(free_port())
+        words += ["--processes", str(options.workers), "--master-bind-port", port, "--master-port", port]
     return words + shared.words(options)
 
 

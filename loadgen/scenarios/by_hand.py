@@ -17,7 +17,7 @@ from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, friends, options, page, targets
+from loadgen.scenarios import definitions, friends, options, page, processes, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _LEAVE_SECONDS = 15
 """Time that users have for their last query."""
 
 _REPORT_SECONDS = 0.25
+
+
+processes.protect()
 
 
 class Shape(LoadTestShape):
@@ -64,8 +67,9 @@ class Shape(LoadTestShape):
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def add_options(parser: LocustArgumentParser) -> None:
     """Add the options of scenarios to Locust's."""
-    # Locust would offer its page to the whole network.
-    parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS, web_host="localhost")
+    # Locust would listen for the whole network.
+    parser.set_defaults(web_host="localhost", master_bind_host="127.0.0.1")
+    parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS)
     group = parser.add_argument_group("scenario")
     options.add(group)
 
@@ -76,6 +80,8 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
     given = Namespace(**vars(options_of(runner)))  # Locust's page could change the others
     if not isinstance(environment.shape_class, Shape):
         sys.exit("locust: run one file of loadgen/scenarios at a time")
+    if isinstance(runner, WorkerRunner) and given.processes:
+        processes.end_with_master()
     shape = environment.shape_class
     tally = Tally()
     try:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Keeps a run's processes together: what Locust's master and its workers tell each other is encrypted, with a key.
+
+Locust itself believes whoever reaches the master's port, and any user of the machine does: counts could be forged, and
+workers be led away. With CurveZMQ, a connection needs the server's public key. Here it is a secret: workers that are
+forked know it from before, and others from an environment variable. A worker ends with its master.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import secrets
+import signal
+import sys
+
+import zmq
+from locust import argument_parser
+from locust.rpc import zmqrpc
+from zmq.utils import z85
+
+KEY = "SHAI_LOADGEN_KEY"
+"""The environment variable with a text that master and workers share if workers are not forked."""
+
+_SHORTEST_KEY = 32
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_first = os.getpid()
+
+
+def protect() -> None:
+    """Encrypt what the processes of a run tell each other. Call it while Locust reads its file: before it forks."""
+    given = os.environ.get(KEY, "")
+    secret = z85.encode(hashlib.sha256((given or secrets.token_hex()).encode()).digest())
+    public = zmq.curve_public(secret)
+    connect = zmqrpc.BaseSocket.__init__
+
+    @functools.wraps(connect)
+    def encrypted(self: zmqrpc.BaseSocket, sock_type: int, ipv4_only: bool) -> None:  # noqa: FBT001 - as Locust's
+        _check(given)
+        connect(self, sock_type, ipv4_only)  # type: ignore[no-untyped-call]
+        if sock_type == zmq.ROUTER:
+            self.socket.curve_secretkey = secret
+            self.socket.curve_server = True
+        else:
+            self.socket.curve_publickey, self.socket.curve_secretkey = zmq.curve_keypair()
+            self.socket.curve_serverkey = public
+
+    zmqrpc.BaseSocket.__init__ = encrypted  # type: ignore[method-assign]
+
+
+def _check(given: str) -> None:
+    options = argument_parser.get_parser().parse_args()
+    if (options.master or options.worker) and len(given) < _SHORTEST_KEY:
+        sys.exit(
+            f"locust: --master and --worker need a key of {_SHORTEST_KEY} characters or more in the environment, the "
+            f"same for all: export {KEY}=$(openssl rand -hex 32)"
+        )
+
+
+def end_with_master() -> None:
+    """Let a forked worker be killed when its master ends, however that ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != _first:
+        sys.exit("locust: the master has ended")
