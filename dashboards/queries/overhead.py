@@ -83,7 +83,7 @@ PANELS = (
         "Accesses that were refused in the chosen range.",
         Kind.STAT,
         "short",
-        (Query(or_zero(f"sum(increase(shai_denials_total{{{PIPELINE}}}[$__range]))", _KNOWN), "refused"),),
+        (Query(or_zero(f"round(sum(increase(shai_denials_total{{{PIPELINE}}}[$__range])))", _KNOWN), "refused"),),
         limits=(Limit(0, "neutral"),),
         decimals=0,
     ),
@@ -94,7 +94,12 @@ PANELS = (
         "Warn.",
         Kind.STAT,
         "short",
-        (Query(or_zero(f"sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range]))", _KNOWN), "would be refused"),),
+        (
+            Query(
+                or_zero(f"round(sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range])))", _KNOWN),
+                "would be refused",
+            ),
+        ),
         limits=(Limit(0, "good"), Limit(1, "warning")),
         decimals=0,
     ),
@@ -111,9 +116,9 @@ PANELS = (
     Panel(
         "overhead",
         "Throughput overhead by session length, and the paper's",
-        "Lost throughput compared with mode baseline, by queries per session (0: one session for the whole run). "
-        "“paper” is Table I of the paper. Its queries cost about 100 times as much CPU: the same added cost is a "
-        "larger share here.",
+        "Lost throughput compared with mode baseline, by queries per session (0 or “whole run”: one session for the "
+        "whole run). “paper” is Table I of the paper. Its queries cost about 100 times as much CPU, so that the "
+        "same added cost is a larger share here.",
         Kind.BAR,
         "percentunit",
         (
@@ -259,8 +264,8 @@ PANELS = (
         "short",
         (
             Query(
-                "sort_desc(sum by (pipeline, policy, reason) "
-                f"(increase(shai_denials_total{{{PIPELINE}}}[$__range])) > 0)",
+                "sort_desc(round(sum by (pipeline, policy, reason) "
+                f"(increase(shai_denials_total{{{PIPELINE}}}[$__range]))) > 0)",
                 "refused",
             ),
         ),

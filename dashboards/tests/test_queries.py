@@ -107,3 +107,16 @@ def test_a_metric_or_label_that_there_is_not_is_found(server: Prometheus) -> Non
     assert not server.over_time('shai_sessions_active{pipeline=~"$pipeline",conduit=~"$pipeline"}', _SCOPE)
     assert not server.over_time("shai_sessions_activ", _SCOPE)
     assert server.over_time('shai_sessions_active{pipeline=~"$pipeline"}', _SCOPE)
+
+
+def test_counts_of_events_that_the_report_shows_are_whole() -> None:
+    """The function increase() extrapolates, and the report writes what it gets."""
+    (overhead,) = (board for board in ALL if board.uid == "shai-overhead")
+    counts = [
+        query.expr
+        for panel in overhead.panels
+        for query in panel.queries
+        if panel.unit == "short" and "increase(" in query.expr
+    ]
+    assert len(counts) == 3
+    assert [expr for expr in counts if "round(sum" not in expr] == []

@@ -202,7 +202,7 @@ func bars(panel boards.Reading) figure.Figure {
 			Reference: strings.HasPrefix(name, paper)})
 	}
 	for _, across := range slices.SortedFunc(maps.Keys(values), naturally) {
-		row := figure.Row{Name: across}
+		row := figure.Row{Name: valueOf(panel.Across, across)}
 		for _, name := range order {
 			cell := figure.None()
 			if value, found := values[across][name]; found {
@@ -214,6 +214,14 @@ func bars(panel boards.Reading) figure.Figure {
 	}
 	f.Rows = limited(f.Rows, &f.Notes)
 	return f
+}
+
+// valueOf is a label's value as it is shown.
+func valueOf(label, value string) string {
+	if label == "session_length" && value == "0" {
+		return lengthOf(0)
+	}
+	return value
 }
 
 // naturally orders numbers by size, and 0, which stands for the whole run, last.
@@ -248,6 +256,9 @@ func labelled(panel boards.Reading) figure.Figure {
 		slices.SortStableFunc(lines, func(a, b line) int { return slices.CompareFunc(a.labels, b.labels, naturally) })
 	}
 	for _, one := range lines {
+		for i, column := range panel.Columns {
+			one.labels[i] = valueOf(column.Label, one.labels[i])
+		}
 		f.Rows = append(f.Rows, figure.Row{Name: strings.Join(one.labels, ", "), Cells: one.cells})
 	}
 	if len(f.Rows) == 0 {

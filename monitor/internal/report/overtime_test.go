@@ -28,8 +28,8 @@ func over(labels map[string]string, values ...float64) boards.Series {
 
 func panel(kind, unit, legend string, results ...boards.Series) boards.Reading {
 	return boards.Reading{
-		Panel: boards.Panel{ID: "p-" + kind, Title: "Panel", Kind: kind, Colours: "modes", Across: "length", By: "mode",
-			Columns: []boards.Column{{Label: "length", Title: "length"}, {Label: "mode", Title: "mode"}},
+		Panel: boards.Panel{ID: "p-" + kind, Title: "Panel", Kind: kind, Colours: "modes", Across: "session_length", By: "mode",
+			Columns: []boards.Column{{Label: "session_length", Title: "length"}, {Label: "mode", Title: "mode"}},
 			Queries: []boards.Query{{Expr: "up", Legend: legend, Unit: unit}}},
 		Results: [][]boards.Series{results},
 	}
@@ -102,7 +102,7 @@ func TestBars(t *testing.T) {
 	var results []boards.Series
 	for i, length := range []string{"0", "32", "8", "1"} {
 		for _, mode := range []string{"shai", "paper: shai"} {
-			results = append(results, over(map[string]string{"length": length, "mode": mode}, 0.01*float64(i)))
+			results = append(results, over(map[string]string{"session_length": length, "mode": mode}, 0.01*float64(i)))
 		}
 	}
 	f := figureOf(t, panel("bar", "percentunit", "", results...))
@@ -110,11 +110,15 @@ func TestBars(t *testing.T) {
 	for _, row := range f.Rows {
 		names += row.Name + "=" + row.Cells[1].Text + " "
 	}
-	if want := "1=3 8=2 32=1 0=0 "; names != want || f.Y.Unit != "%" {
+	if want := "1=3 8=2 32=1 whole run=0 "; names != want || f.Y.Unit != "%" {
 		t.Errorf("%s in %s, want %s", names, f.Y.Unit, want)
 	}
 	if paper := f.Columns[0]; paper.Title != "paper: shai" || !paper.Reference || paper.Colour != "modes-shai" {
 		t.Errorf("column %+v", paper)
+	}
+	table := figureOf(t, panel("table", "percentunit", "", results[0]))
+	if name := table.Rows[0].Name; name != "whole run, shai" {
+		t.Errorf("row %q", name)
 	}
 }
 
