@@ -9,11 +9,13 @@ session, so it is not done silently.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import gevent
 import gevent.socket
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
     from loadgen.datasets.population import Person
 
 TIMEOUT_SECONDS = 15.0
+"""For a connection, and for a whole request with its answer."""
+
+BODY_BYTES = 4 << 20
+"""The longest answer that is read."""
+
+_MOST_WITHHELD = 1 << 31
+_NONCE = re.compile("[0-9a-f]{2,256}")
 _RECEIVE_BYTES = 65536
 _RESULT_FIELDS = {"id", "title", "owner", "visibility", "snippet"}
 _HTTP_OK = 200
@@ -96,25 +105,28 @@ class Session:
         """Authenticate; return Sys-E's description of the session (principal, region, mode, instance)."""
         greeting = self.exchange("GET", "/session")
         nonce = greeting.get("nonce")
-        if not isinstance(nonce, str):
-            raise ProtocolError(f"GET /session: expected a nonce, got {greeting!r}")
+        if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
+            raise ProtocolError(f"GET /session: expected a nonce, got {greeting!r:.200}")
         body = json.dumps({"principal": person.name, "signature": sign(person, self._front_end, nonce)})
         bound = self.exchange("POST", "/session", body.encode())
         if bound.get("principal") != person.name:
-            raise ProtocolError(f"POST /session: expected principal {person.name!r}, got {bound!r}")
+            raise ProtocolError(f"POST /session: expected principal {person.name!r}, got {bound!r:.200}")
         return bound
 
     def search(self, text: str, count: int = 10) -> dict[str, Any]:
         """Search; return the answer after checking that it belongs to this query and has the right form."""
         answer = self.exchange("GET", f"/search?q={quote(text, safe='')}&n={count}")
         if answer.get("query") != text:
-            raise ProtocolError(f"/search: asked {text!r}, got an answer to {answer.get('query')!r}")
+            raise ProtocolError(f"/search: asked {text!r}, got an answer to {answer.get('query')!r:.200}")
         results = answer.get("results")
         if not isinstance(results, list) or len(results) > count:
             raise ProtocolError(f"/search: expected up to {count} results, got {results!r:.200}")
         for result in results:
             if not isinstance(result, dict) or not result.keys() >= _RESULT_FIELDS:
                 raise ProtocolError(f"/search: a result lacks some of {sorted(_RESULT_FIELDS)}: {result!r:.200}")
+        withheld = answer.get("withheld", 0)
+        if type(withheld) is not int or not 0 <= withheld <= _MOST_WITHHELD:
+            raise ProtocolError(f"/search: expected the number of documents withheld, got {withheld!r:.200}")
         return answer
 
     def fileno(self) -> int:
@@ -130,13 +142,15 @@ class Session:
         head = f"{method} {path} HTTP/1.1\r\nHost: {self._front_end.service}\r\nAccept: application/json\r\n"
         if method == "POST":
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        self._socket.sendall(head.encode() + b"\r\n" + body)
-        status, content = self._receive(f"{method} {path}")
+        late = ProtocolError(f"{method} {path}: expected a whole answer within {TIMEOUT_SECONDS:.0f} s")
+        with gevent.Timeout(TIMEOUT_SECONDS, late):
+            self._socket.sendall(head.encode() + b"\r\n" + body)
+            status, content = self._receive(f"{method} {path}")
         if status != _HTTP_OK:
             raise ProtocolError(f"{method} {path}: expected status 200, got {status}: {content[:200]!r}")
         try:
             answer = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProtocolError(f"{method} {path}: expected JSON, got {content[:200]!r}") from error
         if not isinstance(answer, dict):
             raise ProtocolError(f"{method} {path}: expected a JSON object, got {content[:200]!r}")
@@ -152,6 +166,8 @@ class Session:
                 answer.feed(data)
             except HTTPParseError as error:
                 raise ProtocolError(f"{request}: expected HTTP, got {data[:80]!r}") from error
+            if len(answer.body) > BODY_BYTES:
+                raise ProtocolError(f"{request}: expected up to {BODY_BYTES} bytes, got more")
         return answer.get_code(), bytes(answer.body)
 
 

@@ -7,8 +7,10 @@ Run as a program it prints its port, then serves until it is ended.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +42,8 @@ class FakeSysE(ThreadingHTTPServer):
         self.searched: list[str] = []
         """The texts of the searches that were answered."""
         self.misbehave = ""
+        self.body = b""
+        """The body of each answer, if it is not empty."""
 
     @property
     def front_end(self) -> FrontEnd:
@@ -109,11 +113,20 @@ class _Handler(BaseHTTPRequestHandler):
             answer = {**answer, "query": "something else"}
         if misbehave == "shape":
             answer = {**answer, "results": [{"id": 1}]}
-        body = b"<html>" if misbehave == "html" else json.dumps(answer).encode()
+        body = b"<html>" if misbehave == "html" else self.server.body or json.dumps(answer).encode()
         self.send_response(500 if misbehave == "status" else status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError) if self.server.body or misbehave else contextlib.nullcontext():
+            self._write(body, slowly=misbehave == "trickle")
+
+    def _write(self, body: bytes, *, slowly: bool) -> None:
+        if not slowly:
+            self.wfile.write(body)
+            return
+        for byte in body:
+            self.wfile.write(bytes([byte]))
+            time.sleep(0.1)
 
     def log_message(self, *_: object) -> None:
         pass

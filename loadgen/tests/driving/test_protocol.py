@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.datasets.population import Person, Population
+from loadgen.driving import protocol
 from loadgen.driving.protocol import FrontEnd, ProtocolError, Session
 from loadgen.tests.fake_syse import FakeSysE  # noqa: TC001 - pytest reads it
 
@@ -77,6 +79,52 @@ def test_bad_answers_are_errors(
     session.login(people["bob"])
     server.misbehave = misbehave
     with pytest.raises(ProtocolError, match=message):
+        session.search("aback")
+
+
+QUERY = b'{"query":"aback","results":[],"withheld":%s}'
+
+
+@pytest.mark.parametrize(
+    "withheld", [b'"x"', b"-1", b"1e999", b"NaN", b"1.5", b"true", b"null", b"[]", b"1" * 4000, b"1" * 5000]
+)
+def test_a_wrong_number_of_withheld_documents_is_an_error(
+    session: Session, server: FakeSysE, people: Population, withheld: bytes
+) -> None:
+    session.login(people["bob"])
+    server.body = QUERY % withheld
+    with pytest.raises(ProtocolError, match=r"withheld|expected JSON"):
+        session.search("aback")
+
+
+def test_deep_json_is_an_error(session: Session, server: FakeSysE, people: Population) -> None:
+    session.login(people["bob"])
+    server.body = b"[" * 200_000
+    with pytest.raises(ProtocolError, match="expected JSON"):
+        session.search("aback")
+
+
+@pytest.mark.parametrize("nonce", ["\ud800", "", "0" * 1000, "00\n", "xyz"])
+def test_a_wrong_nonce_is_an_error(session: Session, server: FakeSysE, people: Population, nonce: str) -> None:
+    server.body = json.dumps({"nonce": nonce}).encode()
+    with pytest.raises(ProtocolError, match="expected a nonce"):
+        session.login(people["bob"])
+
+
+def test_a_long_answer_is_not_kept(session: Session, server: FakeSysE, people: Population) -> None:
+    session.login(people["bob"])
+    server.body = b" " * (protocol.BODY_BYTES + 1)
+    with pytest.raises(ProtocolError, match="expected up to 4194304 bytes"):
+        session.search("aback")
+
+
+def test_a_whole_answer_has_its_time(
+    session: Session, server: FakeSysE, people: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.login(people["bob"])
+    server.misbehave = "trickle"
+    monkeypatch.setattr(protocol, "TIMEOUT_SECONDS", 0.5)
+    with pytest.raises(ProtocolError, match="a whole answer within"):
         session.search("aback")
 
 
