@@ -28,7 +28,8 @@ func over(labels map[string]string, values ...float64) boards.Series {
 
 func panel(kind, unit, legend string, results ...boards.Series) boards.Reading {
 	return boards.Reading{
-		Panel: boards.Panel{ID: "p-" + kind, Title: "Panel", Kind: kind, Colours: "modes", Across: "session_length", By: "mode",
+		Panel: boards.Panel{ID: "p-" + kind, Title: "Panel", Kind: kind, Colours: "modes",
+			Across: "session_length", By: "mode",
 			Columns: []boards.Column{{Label: "session_length", Title: "length"}, {Label: "mode", Title: "mode"}},
 			Queries: []boards.Query{{Expr: "up", Legend: legend, Unit: unit}}},
 		Results: [][]boards.Series{results},
