@@ -30,7 +30,7 @@ type Handler struct {
 	Service Service
 	Audit   AuditLog
 	Metrics http.Handler // the Prometheus exposition
-	Page    http.Handler // explains decisions in a browser, beneath /page/
+	Page    http.Handler // explains decisions in a browser, beneath /page/ on the socket
 }
 
 // Limits on request bodies, in bytes and in time. Only manifests can be large.
@@ -51,11 +51,23 @@ func (h *Handler) Mux() http.Handler {
 		mux.Handle("GET /metrics", h.Metrics)
 	}
 	if h.Page != nil {
-		mux.Handle("GET /page/", http.StripPrefix("/page", h.Page))
+		mux.Handle("GET /page/", onSocket(http.StripPrefix("/page", h.Page)))
 	}
 	// Another site must not be able to make requests through a browser that holds a
 	// client certificate.
 	return http.NewCrossOriginProtection().Handler(authorized(mux))
+}
+
+// onSocket answers on the socket only: a page on an address would be one for the browsers of
+// other machines.
+func onSocket(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil {
+			refuse(w, NotFound("open the page", "use shai explain --browser", "it is not at this address"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request) error {

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +131,46 @@ func TestMutualTLS(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// The page is for browsers of this machine: it is on the socket, not on the address for others.
+func TestNoPageForOtherMachines(t *testing.T) {
+	ours := newAuthority(t)
+	certificate, key := ours.leaf("monitor", x509.ExtKeyUsageServerAuth)
+	empty := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	socket, listeners := apitest.Serve(t, &api.Handler{Service: new(apitest.Service), Page: empty}, api.Endpoints{
+		Listen: "127.0.0.1:0", Certificate: certificate, Key: key, ClientCA: ours.path,
+	})
+	certificate, key = ours.leaf("operator", x509.ExtKeyUsageClientAuth)
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byTLS := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}},
+	}
+	bySocket := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	address := "https://" + listeners[1].Addr().String()
+	for _, test := range []struct {
+		by      *http.Transport
+		address string
+		want    int
+	}{
+		{byTLS, address + "/page/", 404}, {byTLS, address + "/page/data/pipelines", 404},
+		{byTLS, address + "/v1/status", 200}, {bySocket, "http://localhost/page/", 200},
+	} {
+		response, err := (&http.Client{Transport: test.by}).Get(test.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != test.want {
+			t.Errorf("%s: %d, want %d", test.address, response.StatusCode, test.want)
+		}
+		test.by.CloseIdleConnections()
 	}
 }
 
