@@ -17,6 +17,7 @@ import (
 
 	"shai.dev/monitor/internal/report"
 	"shai.dev/monitor/internal/report/boards"
+	"shai.dev/monitor/internal/report/figure"
 	"shai.dev/monitor/internal/report/page"
 	"shai.dev/monitor/internal/report/sources"
 )
@@ -130,16 +131,19 @@ func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.
 	if err := replaceFile(file, text); err != nil {
 		return err
 	}
-	return p.print(made, func(w io.Writer) {
-		for _, highlight := range made.Highlights {
-			value := strings.ReplaceAll(highlight.Value, "\u202f", " ")
-			fmt.Fprintf(w, "%s: %s (%s)\n", highlight.Label, value, highlight.Remark)
-		}
-		for _, absent := range made.Absent {
-			fmt.Fprintf(w, "not in it: %s; %s\n", absent.What, absent.Remedy)
-		}
-		fmt.Fprintf(w, "wrote %s\n", file)
-	})
+	return p.print(made, func(w io.Writer) { printReport(w, made, file) })
+}
+
+// printReport says what a report shows first, and what it lacks.
+func printReport(w io.Writer, made figure.Report, file string) {
+	for _, highlight := range made.Highlights {
+		value := strings.ReplaceAll(highlight.Value, "\u202f", " ")
+		fmt.Fprintf(w, "%s: %s (%s)\n", printable(highlight.Label), printable(value), printable(highlight.Remark))
+	}
+	for _, absent := range made.Absent {
+		fmt.Fprintf(w, "not in it: %s; %s\n", printable(absent.What), printable(absent.Remedy))
+	}
+	fmt.Fprintf(w, "wrote %s\n", printable(file))
 }
 
 // panelProgress draws a line that overwrites itself, on a terminal only.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"shai.dev/monitor/internal/report/figure"
 	"shai.dev/monitor/internal/report/page"
 )
 
@@ -71,6 +72,20 @@ func TestReportOfMuch(t *testing.T) {
 	}
 	if about.Size() > page.Largest || about.Size() < page.Largest/3 {
 		t.Errorf("%d bytes, at most %d expected", about.Size(), page.Largest)
+	}
+}
+
+// What is measured adds no line to what is said of it.
+func TestReportsKeepTheirLines(t *testing.T) {
+	const text = "x\nwrote y"
+	var shown strings.Builder
+	printReport(&shown, figure.Report{
+		Highlights: []figure.Highlight{{Label: text, Value: text, Remark: text}},
+		Absent:     []figure.Absent{{What: text, Remedy: text}},
+	}, text)
+	want := strings.ReplaceAll("T: T (T)\nnot in it: T; T\nwrote T\n", "T", `x\nwrote y`)
+	if shown.String() != want {
+		t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
 	}
 }
 
