@@ -160,6 +160,28 @@ def test_the_keyboard_suffices(diaries: Diaries, browser: Browser) -> None:
     assert browser.script("return [...document.querySelectorAll('#tree details')].every(one => one.open)")
 
 
+def escaped(name: str) -> str:
+    return name.replace("\n", "\\n").replace("\t", "\\t").replace("\u202e", "\\u{202e}")
+
+
+def test_the_page_asks_about_the_very_name(start: Callable[..., Diaries], browser: Browser) -> None:
+    diaries = start(friends=["dave\n"], documents=["/diary/alice/1.txt", "/diary/bob/1.txt"])
+    enter(browser, diaries)
+    for user, verdict in (("dave", "Denied"), ("dave\n", "Allowed")):
+        browser.script(
+            "location.hash = new URLSearchParams({principal: arguments[0], region: 'de', conduit: arguments[1]})",
+            user, "/diary/alice/1.txt",
+        )  # fmt: skip
+        answered(browser, f"({escaped(user)}, de)", "/diary/alice/1.txt")
+        assert browser.text("#verdict") == verdict
+        browser.one("#conduit").send_keys(Keys.ENTER)  # asks again
+        answered(browser, f"({escaped(user)}, de)", "/diary/alice/1.txt")
+        assert browser.text("#verdict") == verdict
+    browser.one("#principal").send_keys(Keys.END, Keys.BACK_SPACE, Keys.BACK_SPACE, Keys.ENTER)  # what is edited counts
+    answered(browser, "(dave, de)", "/diary/alice/1.txt")
+    assert browser.text("#verdict") == "Denied"
+
+
 def test_hostile_names_stay_text(start: Callable[..., Diaries], browser: Browser) -> None:
     long = "x" * 4096  # the longest text of a fact
     names = [f"/diary/bob/{name.replace('/', '|')}" for name in HOSTILE]
@@ -175,11 +197,13 @@ def test_hostile_names_stay_text(start: Callable[..., Diaries], browser: Browser
         )  # fmt: skip
         waiting.until(
             lambda user=user: browser.script(SHOWN) and browser.script(
-                "return document.getElementById('principal').value") == user.replace("\n", "")
+                "return document.getElementById('principal').value") == escaped(user)
             and not browser.script("return document.getElementById('question').hasAttribute('aria-busy')"),
             "the page has answered",
         )  # fmt: skip
         assert browser.barriers() == []
+        if user != long:
+            assert f"read of {escaped(document)} by " in browser.text("#facts")
     text = browser.text("body")
     assert "<img src=x onerror=ran=1>" in text
     assert "\\u{202e}gnp.exe" in text

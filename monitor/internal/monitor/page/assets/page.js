@@ -4,11 +4,11 @@
 
 import {linkTo, record, showAnswer, showDecisions, showReaders} from "./answer.js";
 import {Problem, ask, enter, follow} from "./monitor.js";
-import {at, make, shown} from "./shown.js";
+import {at, make, shown, written} from "./shown.js";
 
 const byId = id => document.getElementById(id);
 const form = byId("question");
-const fields = ["principal", "region", "conduit", "access", "task", "pipeline"];
+const held = new Map(); // field -> value that it cannot hold, such as a line break: it shows the escape
 const LIVE = 50; // denials that stay on the page
 let pipelines = [];
 let running = new AbortController();
@@ -22,8 +22,15 @@ function fail(error) {
   byId("problem").hidden = false;
 }
 
+// put shows a value in a field. The value stands until a person edits the field.
+function put(name, value) {
+  form.elements[name].value = written(value);
+  if (form.elements[name].value === value) held.delete(name);
+  else held.set(name, value);
+}
+
 function asked() {
-  return Object.fromEntries(new FormData(form));
+  return Object.fromEntries([...new FormData(form)].map(([name, text]) => [name, held.get(name) ?? text]));
 }
 
 // showTasks offers the tasks of the pipeline that is chosen.
@@ -86,9 +93,9 @@ async function read() {
   if (!given.get("conduit")) return;
   if (given.get("pipeline")) form.pipeline.value = given.get("pipeline");
   showTasks();
-  for (const name of fields) {
-    if (name !== "pipeline") form.elements[name].value = given.get(name) ?? (name === "access" ? "read" : "");
-  }
+  for (const name of ["principal", "region", "conduit"]) put(name, given.get(name) ?? "");
+  form.task.value = given.get("task") ?? "";
+  form.access.value = given.get("access") ?? "read";
   await explain();
 }
 
@@ -141,6 +148,7 @@ form.addEventListener("submit", event => {
   if (location.hash === link) explain();
   else location.hash = link;
 });
+form.addEventListener("input", event => held.delete(event.target.name));
 form.pipeline.addEventListener("change", () => {
   showTasks();
   showState();

@@ -41,6 +41,11 @@ function escaped(text) {
   return nodes;
 }
 
+// written returns a text as shown shows it, whole.
+export function written(text) {
+  return text.replace(unprintable, escapeOf);
+}
+
 function escapeOf(character) {
   const short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[character];
   return short ?? `\\u{${character.codePointAt(0).toString(16)}}`;
