@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // The log is a directory. It contains records, in files named after the first record in
@@ -46,12 +47,40 @@ func list(directory string) ([]string, error) {
 	return files, nil
 }
 
+// openRegular opens a file of the log to read it. Something else in its place, such as a named pipe,
+// would be followed elsewhere, or waited for.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	about, err := file.Stat()
+	if err == nil && !about.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file (%v): something else is in its place", path, about.Mode().Type())
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// readRegular reads a whole file of the log.
+func readRegular(path string) ([]byte, error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
 // lines calls each with every line from offset on: its bytes without the newline, its
 // position, and whether it ends in a newline. It returns where it stopped reading, which
 // is the end of the last complete line. A line that is too long is passed on incomplete
 // and ends the reading.
 func lines(path string, offset int64, each func(line []byte, at int64, complete bool) error) (int64, error) {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if err != nil {
 		return offset, fmt.Errorf("read audit log: %w", err)
 	}

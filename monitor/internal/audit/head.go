@@ -54,7 +54,7 @@ type head struct {
 // overwriting it.
 func readHead(path string, key *Key) (found head, err error) {
 	for range headAttempts {
-		text, reading := os.ReadFile(path)
+		text, reading := readRegular(path)
 		if reading != nil {
 			return head{}, fmt.Errorf("read audit head: %w", reading)
 		}

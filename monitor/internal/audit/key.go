@@ -88,7 +88,7 @@ func sealed(directory string) bool {
 	if _, err := os.Stat(witnessFile(directory)); err == nil {
 		return true
 	}
-	text, err := os.ReadFile(filepath.Join(directory, headName))
+	text, err := readRegular(filepath.Join(directory, headName))
 	return err == nil && strings.HasPrefix(string(text), headFormat)
 }
 

@@ -99,7 +99,7 @@ func (e end) contradiction(directory string, key *Key, said mark) (string, error
 }
 
 func remainder(path string, from int64) ([]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}

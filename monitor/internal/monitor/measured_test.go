@@ -5,6 +5,8 @@
 package monitor
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/metrics"
@@ -227,6 +230,39 @@ func TestAlteredAuditLogIsSeen(t *testing.T) {
 	m.verifyAudit(t.Context(), m.audit)
 	if value("shai_audit_verified") != 0 || value("shai_audit_last_verified_timestamp_seconds") <= before {
 		t.Errorf("verified %v, at %v", value("shai_audit_verified"), value("shai_audit_last_verified_timestamp_seconds"))
+	}
+}
+
+// A named pipe in the place of a file of the audit log does not hold the verification, and with it
+// the monitor's end. The log counts as not verified.
+func TestUnreadableAuditLogIsSeen(t *testing.T) {
+	m := startedBare(t, bareOptions(t))
+	defer m.Close()
+	value := func(name string) float64 { return metricOf(t, m, name) }
+	waiting.Until(t, "the log is verified", func() bool { return value("shai_audit_verified") == 1 })
+	before := value("shai_audit_last_verified_timestamp_seconds")
+	folder := filepath.Join(m.options.State, auditFolder)
+	pipe := filepath.Join(folder, fmt.Sprintf("audit-%020d.jsonl", 1<<40))
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.verifyAudit(t.Context(), m.audit)
+	if value("shai_audit_verified") != 0 || value("shai_audit_last_verified_timestamp_seconds") != before {
+		t.Errorf("verified %v, at %v", value("shai_audit_verified"), value("shai_audit_last_verified_timestamp_seconds"))
+	}
+	if err := errors.Join(os.Remove(pipe), os.Symlink("/dev/zero", pipe)); err != nil {
+		t.Fatal(err)
+	}
+	m.verifyAudit(t.Context(), m.audit)
+	if value("shai_audit_verified") != 0 {
+		t.Error("a link in the place of a file is verified")
+	}
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	m.verifyAudit(t.Context(), m.audit)
+	if value("shai_audit_verified") != 1 {
+		t.Error("the log is not verified again")
 	}
 }
 

@@ -51,7 +51,9 @@ func (m *Monitor) readAudit(to *metrics.Sheet) {
 	to.Set(kept.AuditSize, float64(now.Size))
 	if last := m.verified.last.Load(); last != nil {
 		to.Set(kept.AuditVerified, number(last.fault == ""))
-		to.Set(kept.AuditLastVerified, timestamp(last.ended))
+		if !last.ended.IsZero() {
+			to.Set(kept.AuditLastVerified, timestamp(last.ended))
+		}
 	}
 }
 

@@ -19,8 +19,8 @@ const (
 
 // verification is the result of the last one.
 type verification struct {
-	ended time.Time
-	fault string // "": none
+	ended time.Time // of the last one that could read the whole log, zero if there was none
+	fault string    // "": none
 }
 
 // verifications keep the last result, nil before the first one.
@@ -41,18 +41,23 @@ func (m *Monitor) watchAudit(ctx context.Context, log *audit.Log) {
 	}
 }
 
-// verifyAudit verifies the whole chain once. If the files cannot be read, the last result stays,
-// and gets older.
+// verifyAudit verifies the whole chain once. A log that cannot be read is not verified.
 func (m *Monitor) verifyAudit(ctx context.Context, log *audit.Log) {
 	found, err := log.VerifySlowly(ctx, verifyShare)
 	if ctx.Err() != nil {
 		return
 	}
+	before := m.verified.last.Load()
 	if err != nil {
 		m.logger.Error("the audit log cannot be verified", "error", err)
+		unread := verification{fault: err.Error()}
+		if before != nil {
+			unread.ended = before.ended
+		}
+		m.verified.last.Store(&unread)
 		return
 	}
-	if before := m.verified.last.Load(); found.Fault != "" && (before == nil || before.fault != found.Fault) {
+	if found.Fault != "" && (before == nil || before.fault != found.Fault) {
 		m.logger.Error("the audit log has been altered; shai audit verify says more", "fault", found.Fault)
 	}
 	m.verified.last.Store(&verification{ended: time.Now(), fault: found.Fault})
