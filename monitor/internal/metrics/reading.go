@@ -112,7 +112,7 @@ func (m *Metrics) declareAudit(r *Readings) {
 	r.AuditOmitted = m.total("shai_audit_omitted_total", noUnit,
 		"Denials that the audit log counts in summaries, and does not record one by one.")
 	r.AuditVerified = m.gauge("shai_audit_verified", noUnit,
-		"1 if the last verification of the audit log's chain found no fault, 0 if it found one or could not read it; none before.")
+		"1 if the last verification of the audit log's chain found no fault, 0 if it found one or could not read it.")
 	r.AuditLastVerified = m.gauge("shai_audit_last_verified_timestamp_seconds", seconds,
 		"When the last verification of the audit log's chain ended.")
 }
