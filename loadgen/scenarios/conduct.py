@@ -166,15 +166,25 @@ class Conductor:
         # A worker may leave when Ctrl-C reaches it, too: that is no loss.
         lost = 0 if self.interrupted else len(self._started - set(self._workers()))
         outcome = Outcome(self._scenario, setting, parts, errors, judged, complete=self._complete, lost=lost)
-        if self._options.results:
-            outcomes.write(outcome, Path(self._options.results))
+        written = self._write(outcome)
         if self._options.headless:
-            broken = runner.exceptions  # type: ignore[union-attr]
+            broken = runner.exceptions or not written  # type: ignore[union-attr]
             self._environment.process_exit_code = int(Status.FAILED if broken else outcome.status)
         if self._options.headless and self._options.output == "json":
             print(json.dumps(outcome.plain(), indent=2, ensure_ascii=False), flush=True)
         else:
             print(f"\n{outcome.table()}\n", flush=True)
+
+    def _write(self, outcome: Outcome) -> bool:
+        """Write the results if they are wanted; return whether they are there."""
+        if self._options.results:
+            try:
+                outcomes.write(outcome, Path(self._options.results))
+            except OSError as error:
+                print(f"locust: cannot write the results: {error}", file=sys.stderr, flush=True)
+                self._chosen.json_file = None  # Locust's own beside them would end it with a trace
+                return False
+        return True
 
     def _quit(self, **_: Any) -> None:
         """End the run that is under way, if there is one, while its status still counts."""

@@ -68,8 +68,22 @@ def test_every_request_is_counted_once(server: FakeSysE, data: Path, tmp_path: P
     assert whole["shown"] == len(server.searched)  # the fake shows one document each time
     for name in ("queries", "sessions", "shown"):
         assert sum(part[name] for part in found["parts"][:-1]) == whole[name]
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "parts.csv", "table.txt", "locust.json"}
+    assert json.loads((tmp_path / "locust.json").read_text())
     assert len((tmp_path / "parts.csv").read_text().splitlines()) == len(found["parts"]) + 1
     assert all(part["phase"] in (tmp_path / "table.txt").read_text() for part in found["parts"])
+
+
+def test_results_that_cannot_be_written_are_still_printed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    where = ["--results", str(file / "results"), "--json-file", str(file / "results" / "locust")]
+    done = locust("steady", *at(server, data), "-u", "2", "-t", "2s", *where, "--loglevel", "WARNING")
+    assert done.returncode == 1
+    assert "whole run" in done.stdout
+    assert "locust: cannot write the results: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert file.read_text() == "kept"
 
 
 def exposed(target: str) -> dict[str, Counter[str]]:
