@@ -164,6 +164,20 @@ def escaped(name: str) -> str:
     return name.replace("\n", "\\n").replace("\t", "\\t").replace("\u202e", "\\u{202e}")
 
 
+def test_what_has_no_shape_is_an_escape(diaries: Diaries, browser: Browser) -> None:
+    """The same characters are in the test of shai's own output, internal/shape."""
+    invisible = (
+        "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180f\u200b\u200d\u202e\u2060\u2800\u3000\u3164"
+        "\ufe00\ufe0f\ufeff\uffa0\U0001d173\U000e0041\U000e0100\n\u00a0\u2028"
+    )
+    enter(browser, diaries)
+    shown = "const [text, done] = arguments; import('./shown.js').then(({written}) => done([...text].map(written)));"
+    texts = browser.driver.execute_async_script(shown, invisible)
+    assert [text for text in texts if not text.startswith("\\")] == []
+    seen = " aß日ע🙂\u0301\u2801ᄀ“"
+    assert browser.driver.execute_async_script(shown, seen) == [*seen]
+
+
 def test_the_page_asks_about_the_very_name(start: Callable[..., Diaries], browser: Browser) -> None:
     diaries = start(friends=["dave\n"], documents=["/diary/alice/1.txt", "/diary/bob/1.txt"])
     enter(browser, diaries)

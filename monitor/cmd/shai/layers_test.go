@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"internal/manifest"},
 	{"internal/wire", "internal/pattern", "internal/kvcommand"},
 	{"policy"},
-	{"internal/look"},
+	{"internal/look", "internal/shape"},
 	{"internal/bug", "internal/codec", "internal/shellword", "internal/waiting"}, // the last for tests
 }
 

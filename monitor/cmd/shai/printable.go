@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"shai.dev/monitor/internal/shape"
 )
 
 // printable escapes what has no shape of its own, as in a Go string: control characters,
-// line breaks, spaces but for " ", and marks of direction such as U+202E. Tasks choose the
+// line breaks, spaces but for " ", marks of direction such as U+202E, and fillers. Tasks choose the
 // names of files, and users write facts. A name must neither control the terminal of the
 // person who reads it nor look like another name or another line.
 func printable(text string) string {
@@ -19,10 +21,10 @@ func printable(text string) string {
 		switch {
 		case character == utf8.RuneError && size == 1:
 			shown.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
-		case strconv.IsPrint(character):
+		case shape.Has(character):
 			shown.WriteRune(character)
 		default:
-			shown.WriteString(strings.Trim(strconv.QuoteRune(character), "'"))
+			shown.WriteString(shape.Escape(character))
 		}
 		text = text[size:]
 	}

@@ -28,6 +28,7 @@ func TestPrintable(t *testing.T) {
 		"next\u0085line \u009b1m":     `next\u0085line \u009b1m`,
 		"tag \U000e0041":              `tag \U000e0041`,
 		"private \ue000":              `private \ue000`,
+		"filled \u3164\u2800\ufe0f":   `filled \u3164\u2800\ufe0f`,
 		"broken \xff\xc3":             `broken \xff\xc3`,
 		"replaced \ufffd":             "replaced \ufffd",
 	} {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"shai.dev/monitor/internal/shape"
 )
 
 // longest is the number of characters after which a text is cut.
@@ -23,10 +25,10 @@ func visible(text string) string {
 			return shown.String() + "…"
 		case character == utf8.RuneError && size == 1:
 			shown.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
-		case strconv.IsPrint(character), character == narrowSpace, character == joiner:
+		case shape.Has(character), character == narrowSpace, character == joiner:
 			shown.WriteRune(character)
 		default:
-			shown.WriteString(strings.Trim(strconv.QuoteRune(character), "'"))
+			shown.WriteString(shape.Escape(character))
 		}
 		text = text[size:]
 	}

@@ -4,7 +4,7 @@
 
 const HEAD = 300, TAIL = 60; // characters of a long text that are shown
 // What has no shape of its own, as in shai's output: it must not look like another name.
-const unprintable = /(?! )[\p{C}\p{Z}]/gu;
+const unprintable = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 // make returns an element with attributes and children, which are nodes or texts.
 export function make(name, attributes = {}, ...children) {
