@@ -133,8 +133,8 @@ func (g *Gate) knows(token string) bool {
 	return false
 }
 
-// refuse answers who holds no token. Who tries many is answered later and later; who holds the
-// right one never is.
+// refuse answers who holds no token: after a burst, with 429 for some time. It delays nothing, and
+// who holds the right one is not affected. What keeps tokens from being guessed is their length.
 func (g *Gate) refuse(w http.ResponseWriter) {
 	g.mu.Lock()
 	allowed := g.wrong.take(g.now())
