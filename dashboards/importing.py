@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from dashboards.answers import printable, read
 from dashboards.boards import ALL
 from dashboards.grafana.boards import document
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TOKEN = "GRAFANA_TOKEN"  # noqa: S105, the variable's name
 _TIMEOUT_SECONDS = 30.0
 _FOLDER = "shai"
-_LONGEST_MESSAGE = 300
+_MOST_BYTES = 4 << 20
 _REMEDIES = {
     HTTPStatus.UNAUTHORIZED: f"Grafana does not know the token: set {TOKEN} to the token of a service account "
     "(Administration, Service accounts)",
@@ -74,7 +75,7 @@ class Grafana:
             },
         )
         path = (answer or {}).get("url")
-        if not isinstance(path, str):
+        if not isinstance(path, str) or not path.startswith("/") or path.startswith("//"):
             raise GrafanaError(f"{self.url} answered, but not as a Grafana: the answer names no dashboard")
         return urllib.parse.urljoin(self.url, path)
 
@@ -89,13 +90,13 @@ class Grafana:
         opener = urllib.request.build_opener(_NoRedirects)
         try:
             with opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
-                found = json.load(answer)
+                found = read(answer, _MOST_BYTES, _TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:
             if error.code == absent:
                 return None
             raise GrafanaError(f"{method} {self.url}{path}: {_said(error)}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise GrafanaError(f"no Grafana answers at {self.url}: {error}") from error
+            raise GrafanaError(f"no Grafana answers at {self.url}: {printable(str(error))}") from error
         except ValueError as error:
             raise GrafanaError(f"{self.url} answered, but not as a Grafana: no JSON at {path}") from error
         if not isinstance(found, dict):
@@ -106,20 +107,14 @@ class Grafana:
 def _said(error: urllib.error.HTTPError) -> str:
     """Return what a refusal says, and what to do."""
     try:
-        message = str(json.load(error)["message"])
-    except (ValueError, KeyError, TypeError):
+        message = str(read(error, _MOST_BYTES, _TIMEOUT_SECONDS)["message"])
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = error.reason if isinstance(error.reason, str) else ""
     if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
         return f"redirected to {printable(error.headers.get('Location', ''))}: use that address"
     remedy = _REMEDIES.get(HTTPStatus(error.code)) if error.code in set(HTTPStatus) else None
     text = f"status {error.code}, {printable(message)}"
     return f"{text}. {remedy[0].upper()}{remedy[1:]}" if remedy else text
-
-
-def printable(text: str) -> str:
-    """Return a server's text for a terminal: on one line, and without what changes the terminal."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[:_LONGEST_MESSAGE]}…"
 
 
 def put_all(grafana: Grafana, folder: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from dashboards.answers import printable
 from dashboards.boards import ALL
 from dashboards.model import VARIABLES
 from dashboards.verifying.judgement import State, verdicts
@@ -63,7 +64,7 @@ def _line(verdict: Verdict) -> str:
     if verdict.state == State.DATA:
         return f"{name:45} data"
     why = f" (known: {verdict.reason})" if verdict.good else ""
-    return f"{name:45} {verdict.state.upper()}{why}: {verdict.text}"
+    return f"{name:45} {verdict.state.upper()}{why}: {printable(verdict.text)}"
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,12 +12,14 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dashboards.answers import printable, read
 from dashboards.model import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TIMEOUT_SECONDS = 60.0
+_MOST_BYTES = 256 << 20
 _FEWEST_STEPS, _MOST_STEPS = 60, 10_000
 """At how many moments of the range a query is evaluated. Prometheus refuses more than 11,000."""
 _BUILT_IN = re.compile(r"\$(__rate_interval|__range|[a-z]+)\b")
@@ -74,21 +76,28 @@ class Prometheus:
             "end": f"{scope.end:.3f}",
             "step": f"{_step(scope):.3f}",
         }
-        found = self._ask("/api/v1/query_range", asked)["result"]
-        return [Series(series["metric"], tuple(float(value) for _, value in series["values"])) for series in found]
+        found = self._ask("/api/v1/query_range", asked)
+        try:
+            return [
+                Series(dict(series["metric"]), tuple(float(value) for _, value in series["values"]))
+                for series in found["result"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise PrometheusError(f"{self.url} answered, but not as a Prometheus: no series over time") from error
 
     def _ask(self, path: str, asked: Mapping[str, str]) -> dict[str, Any]:
         body = urllib.parse.urlencode(asked).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data=body)  # noqa: S310, the user's URL
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310, see above
-                data: dict[str, Any] = json.load(answer)["data"]
+                data: dict[str, Any] = read(answer, _MOST_BYTES, _TIMEOUT_SECONDS)["data"]
                 return data
         except urllib.error.HTTPError as error:
             raise PrometheusError(f"{self.url} refused a query: {_said(error)}") from error
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
             raise PrometheusError(
-                f"no Prometheus answers at {self.url}: {error}. Is it running, and is it the URL of Prometheus itself?"
+                f"no Prometheus answers at {self.url}: {printable(str(error))}. "
+                "Is it running, and is it the URL of Prometheus itself?"
             ) from error
 
 
@@ -102,8 +111,7 @@ def _step(scope: Scope) -> float:
 
 def _said(error: urllib.error.HTTPError) -> str:
     """Return what Prometheus says of a query that it refuses."""
-    text = error.read().decode(errors="replace")
     try:
-        return str(json.loads(text)["error"])
-    except (ValueError, KeyError, TypeError):
+        return printable(str(read(error, _MOST_BYTES, _TIMEOUT_SECONDS)["error"]))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return f"HTTP status {error.code}"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a server answers, which may be anything: read within limits, and printed without effect on the terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import urllib.error
+    from http.client import HTTPResponse
+
+_PIECE_BYTES = 65536
+_LONGEST_TEXT = 300
+
+
+class AnswerError(ValueError):
+    """An answer that is too long, too slow or too deep; the text says which."""
+
+
+def read(answer: HTTPResponse | urllib.error.HTTPError, most: int, seconds: float) -> Any:
+    """Return the JSON of an answer of at most ``most`` bytes. ValueError if it is none, OSError if it is cut off."""
+    content = bytearray()
+    end = time.monotonic() + seconds
+    while piece := answer.read1(_PIECE_BYTES):
+        content += piece
+        if len(content) > most:
+            raise AnswerError(f"the answer has more than {most} bytes")
+        if time.monotonic() > end:
+            raise AnswerError(f"the answer took more than {seconds:.0f} s")
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise AnswerError("the answer is nested too deeply") from error
+
+
+def printable(text: str) -> str:
+    """Return a server's text for a terminal: on one line, and without what changes the terminal."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
