@@ -41,11 +41,13 @@ def protect() -> None:
         _check(given)
         connect(self, sock_type, ipv4_only)  # type: ignore[no-untyped-call]
         if sock_type == zmq.ROUTER:
-            self.socket.curve_secretkey = secret
-            self.socket.curve_server = True
+            self.socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+            self.socket.setsockopt(zmq.CURVE_SERVER, 1)
         else:
-            self.socket.curve_publickey, self.socket.curve_secretkey = zmq.curve_keypair()
-            self.socket.curve_serverkey = public
+            own_public, own_secret = zmq.curve_keypair()
+            self.socket.setsockopt(zmq.CURVE_PUBLICKEY, own_public)
+            self.socket.setsockopt(zmq.CURVE_SECRETKEY, own_secret)
+            self.socket.setsockopt(zmq.CURVE_SERVERKEY, public)
 
     zmqrpc.BaseSocket.__init__ = encrypted  # type: ignore[method-assign]
 

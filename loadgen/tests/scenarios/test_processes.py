@@ -60,8 +60,10 @@ def test_strangers_are_not_heard(
 ) -> None:
     port = free_port()
     if encrypted:  # with another key
-        stranger.curve_publickey, stranger.curve_secretkey = zmq.curve_keypair()
-        stranger.curve_serverkey = zmq.curve_keypair()[0]
+        own_public, own_secret = zmq.curve_keypair()
+        stranger.setsockopt(zmq.CURVE_PUBLICKEY, own_public)
+        stranger.setsockopt(zmq.CURVE_SECRETKEY, own_secret)
+        stranger.setsockopt(zmq.CURVE_SERVERKEY, zmq.curve_keypair()[0])
     stranger.connect(f"tcp://127.0.0.1:{port}")
     words = command(server, data, port, "--processes", "2", "--results", str(tmp_path))
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
