@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Go; the tests that drive its page in a browser are Python."""
