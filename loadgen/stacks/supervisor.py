@@ -50,12 +50,14 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._running: list[_Child] = []
+        self._others: set[int] = set()
         self._handlers: dict[signal.Signals, Any] = {}
         self._deferring = False
         self._interrupted = False
 
     def __enter__(self) -> Self:
         """Become the subreaper, and turn signals into KeyboardInterrupt."""
+        self._others = set(processes.children(os.getpid()))
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._handlers = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
         return self
@@ -151,7 +153,7 @@ class Supervisor:
             raise KeyboardInterrupt
 
     def _reap(self) -> None:
-        own = {child.process.pid for child in self._running}
+        own = {child.process.pid for child in self._running} | self._others
         for pid in processes.children(os.getpid()):
             if pid not in own:
                 with contextlib.suppress(ChildProcessError):
@@ -162,16 +164,19 @@ class Supervisor:
             _end(child)
         self._running.clear()
         for _ in range(100):
-            left = processes.descendants(os.getpid())
+            left = self._left()
             if not left:
                 return
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                    pass
+            self._reap()
             time.sleep(0.02)
+
+    def _left(self) -> set[int]:
+        """Return all descendants but those of processes that this one had before the context began."""
+        others = self._others.union(*(processes.descendants(pid) for pid in self._others))
+        return set(processes.descendants(os.getpid())) - others
 
 
 def tail(log: Path) -> str:

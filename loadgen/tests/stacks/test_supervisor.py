@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Processes of a run that end unexpectedly, and descendants that the kernel makes our children.
 
-A supervisor ends all descendants of its process, so each has a process of its own here: servers of other tests are
-descendants of this one.
+Each supervisor has a process of its own here: it takes signals, and what the kernel makes a child of its process.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loadgen.stacks import processes
 from loadgen.stacks.supervisor import ProcessFailedError, Supervisor
 from testing.waiting import until
 
@@ -61,7 +63,21 @@ def reap_an_orphan(place: Path) -> None:
         assert state(pid) == ("", 0)
 
 
-@pytest.mark.parametrize("scene", [notice_the_end_of_a_process, reap_an_orphan])
+def spare_what_was_there(place: Path) -> None:
+    with subprocess.Popen(["sh", "-c", "echo; sleep 600 & wait"], stdout=subprocess.PIPE, text=True) as before:
+        assert before.stdout
+        before.stdout.readline()
+        until(lambda: len(processes.descendants(before.pid)) == 1, "the other process has a child")
+        with Supervisor() as supervisor:
+            own = supervisor.start("a server", ["sleep", "600"], place / "log")
+        assert own.poll() is not None
+        assert before.poll() is None
+        assert len(processes.descendants(before.pid)) == 1
+        for pid in (*processes.descendants(before.pid), before.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("scene", [notice_the_end_of_a_process, reap_an_orphan, spare_what_was_there])
 def test_what_happens_to_processes_is_noticed(tmp_path: Path, scene: Callable[[Path], None]) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
         apart.submit(scene, tmp_path).result()
