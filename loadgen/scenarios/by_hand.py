@@ -80,8 +80,6 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
     given = Namespace(**vars(options_of(runner)))  # Locust's page could change the others
     if not isinstance(environment.shape_class, Shape):
         sys.exit("locust: run one file of loadgen/scenarios at a time")
-    if isinstance(runner, WorkerRunner) and given.processes:
-        processes.end_with_master()
     shape = environment.shape_class
     tally = Tally()
     try:

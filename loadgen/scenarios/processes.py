@@ -50,6 +50,8 @@ def protect() -> None:
             self.socket.setsockopt(zmq.CURVE_SERVERKEY, public)
 
     zmqrpc.BaseSocket.__init__ = encrypted  # type: ignore[method-assign]
+    # At once: a worker that looked for its master later would wait for ever for one that has ended before.
+    os.register_at_fork(after_in_child=_end_with_master)
 
 
 def _check(given: str) -> None:
@@ -61,7 +63,7 @@ def _check(given: str) -> None:
         )
 
 
-def end_with_master() -> None:
+def _end_with_master() -> None:
     """Let a forked worker be killed when its master ends, however that ends."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL) != 0:
