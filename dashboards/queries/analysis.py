@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import MEMBER, OBJECT, PIPELINE, or_zero
+from dashboards.queries.selectors import MEMBER, OBJECT, PIPELINE, PIPELINES, or_zero
 
 
 def _quantiles(metric: str) -> tuple[Query, ...]:
@@ -83,7 +83,7 @@ PANELS = (
             Query(
                 or_zero(
                     f'sum(increase(shai_session_bindings_total{{{PIPELINE},result="mispredicted"}}[$__range]))',
-                    f"shai_pipeline_mode{{{PIPELINE}}}",
+                    PIPELINES,
                 )
                 + " / "
                 f"sum(increase(shai_session_bindings_total{{{PIPELINE}}}[$__range]))",

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE, by_mode, or_zero
+from dashboards.queries import shared
+from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE, by_mode
 
 _WHOLE = ',session_length="0"'
 """One session for the whole run."""
@@ -31,8 +34,6 @@ _OWN = (
     f'sum(rate(process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}[$__rate_interval]))',
 )
 _SESSIONS = f'sum(rate(shai_sessions_total{{{PIPELINE},mode=~"$mode"}}[$__rate_interval]))'
-
-_KNOWN = f"shai_pipeline_mode{{{PIPELINE}}}"
 
 PANELS = (
     Panel(
@@ -77,42 +78,9 @@ PANELS = (
         limits=(Limit(0, "good"), Limit(0.2, "warning"), Limit(0.5, "bad")),
         decimals=1,
     ),
-    Panel(
-        "refused",
-        "Accesses refused",
-        "Accesses that were refused in the chosen range.",
-        Kind.STAT,
-        "short",
-        (Query(or_zero(f"round(sum(increase(shai_denials_total{{{PIPELINE}}}[$__range])))", _KNOWN), "refused"),),
-        limits=(Limit(0, "neutral"),),
-        decimals=0,
-    ),
-    Panel(
-        "would-refuse",
-        "Accesses that would be refused",
-        "Accesses in the chosen range that were allowed only because the policy that forbids them is in mode Audit or "
-        "Warn.",
-        Kind.STAT,
-        "short",
-        (
-            Query(
-                or_zero(f"round(sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range])))", _KNOWN),
-                "would be refused",
-            ),
-        ),
-        limits=(Limit(0, "good"), Limit(1, "warning")),
-        decimals=0,
-    ),
-    Panel(
-        "active",
-        "Sessions now",
-        "Sessions that are open now.",
-        Kind.STAT,
-        "short",
-        (Query(f"sum(shai_sessions_active{{{PIPELINE}}})", "sessions"),),
-        limits=(Limit(0, "neutral"),),
-        decimals=0,
-    ),
+    shared.REFUSED,
+    shared.WOULD_REFUSE,
+    shared.ACTIVE,
     Panel(
         "overhead",
         "Throughput overhead by session length, and the paper's",
@@ -200,21 +168,7 @@ PANELS = (
         stacked=True,
         more="pool",
     ),
-    Panel(
-        "opens",
-        "Opens per second, by who answered",
-        "native: the kernel alone, by the capability set (as the workers say it; no evidence). supervisor: from what "
-        "was decided ahead. monitor: decided when it was asked for.",
-        Kind.TIMESERIES,
-        "ops",
-        (
-            Query(f"sum(rate(shai_native_opens_total{{{PIPELINE}}}[$__rate_interval]))", "native"),
-            Query(f"sum by (path) (rate(shai_opens_total{{{PIPELINE}}}[$__rate_interval]))", "{{path}}"),
-        ),
-        colours="parts",
-        stacked=True,
-        more="pipeline",
-    ),
+    replace(shared.OPENS, more="pipeline"),
     Panel(
         "stopped",
         "Refused per second, by reason",
@@ -225,18 +179,7 @@ PANELS = (
         stacked=True,
         more="policies",
     ),
-    Panel(
-        "sessions",
-        "Sessions per second, by what was foreseen",
-        "analyzed: the session got a capability set that was ready. mispredicted: something differed from what was "
-        "expected, so the monitor decides. refused: no session began.",
-        Kind.TIMESERIES,
-        "ops",
-        (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
-        colours="results",
-        stacked=True,
-        more="analysis",
-    ),
+    shared.SESSIONS,
     Panel(
         "measured",
         "Each mode beside baseline",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
+from dashboards.queries import shared
 from dashboards.queries.selectors import PIPELINE
 
 _OF_TASK = (Column("pipeline", "pipeline"), Column("task", "task"))
@@ -46,16 +47,7 @@ PANELS = (
         (Query(f"max by (mode) (shai_pipeline_mode{{{PIPELINE}}})", "{{mode}}"),),
         colours="modes",
     ),
-    Panel(
-        "sessions-now",
-        "Sessions now",
-        "Sessions that are open now.",
-        Kind.STAT,
-        "short",
-        (Query(f"sum(shai_sessions_active{{{PIPELINE}}})", "sessions"),),
-        limits=(Limit(0, "neutral"),),
-        decimals=0,
-    ),
+    shared.ACTIVE,
     Panel(
         "native-share",
         "Opens that the kernel allowed alone",
@@ -130,20 +122,7 @@ PANELS = (
         decimals=0,
         more="policies",
     ),
-    Panel(
-        "opens",
-        "Opens per second, by who answered",
-        "native: the kernel alone, by the capability set (as the workers say it; no evidence). supervisor: from what "
-        "was decided ahead. monitor: decided when it was asked for.",
-        Kind.TIMESERIES,
-        "ops",
-        (
-            Query(f"sum(rate(shai_native_opens_total{{{PIPELINE}}}[$__rate_interval]))", "native"),
-            Query(f"sum by (path) (rate(shai_opens_total{{{PIPELINE}}}[$__rate_interval]))", "{{path}}"),
-        ),
-        colours="parts",
-        stacked=True,
-    ),
+    shared.OPENS,
     Panel(
         "interceptions",
         "Waits for the monitor per second, by kind",
@@ -191,18 +170,7 @@ PANELS = (
         (Query(f"sum by (task, kind) (shai_workers{{{PIPELINE}}})", "{{task}}, {{kind}}"),),
         stacked=True,
     ),
-    Panel(
-        "bindings",
-        "Sessions per second, by what was foreseen",
-        "analyzed: the session got a capability set that was ready. mispredicted: something differed from what was "
-        "expected, so the monitor decides. refused: no session began.",
-        Kind.TIMESERIES,
-        "ops",
-        (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
-        colours="results",
-        stacked=True,
-        more="analysis",
-    ),
+    shared.SESSIONS,
     Panel(
         "tasks",
         "Tasks",

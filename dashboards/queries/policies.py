@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import NAMESPACE, PIPELINE, or_zero
+from dashboards.queries import shared
+from dashboards.queries.selectors import NAMESPACE, PIPELINE, PIPELINES, or_zero
 
 _DENIED = f"shai_denials_total{{{PIPELINE}}}"
 _WOULD = f"shai_would_deny_total{{{PIPELINE}}}"
-_KNOWN = f"shai_pipeline_mode{{{PIPELINE}}}"
 
 PANELS = (
-    Panel(
-        "refused",
-        "Accesses refused",
-        "Accesses that were refused in the chosen range.",
-        Kind.STAT,
-        "short",
-        (Query(or_zero(f"sum(increase({_DENIED}[$__range]))", _KNOWN), "refused"),),
-        limits=(Limit(0, "neutral"),),
-        decimals=0,
-    ),
+    shared.REFUSED,
     Panel(
         "share",
         "Share of decisions",
@@ -30,25 +21,15 @@ PANELS = (
         "percentunit",
         (
             Query(
-                or_zero(f'sum(increase(shai_decisions_total{{{PIPELINE},allowed="false"}}[$__range]))', _KNOWN) + " / "
-                f"sum(increase(shai_decisions_total{{{PIPELINE}}}[$__range]))",
+                or_zero(f'sum(increase(shai_decisions_total{{{PIPELINE},allowed="false"}}[$__range]))', PIPELINES)
+                + f" / sum(increase(shai_decisions_total{{{PIPELINE}}}[$__range]))",
                 "refused",
             ),
         ),
         limits=(Limit(0, "good"), Limit(0.01, "warning"), Limit(0.1, "bad")),
         decimals=2,
     ),
-    Panel(
-        "would-refuse",
-        "Accesses that would be refused",
-        "Accesses in the chosen range that were allowed only because the policy that forbids them is in mode Audit or "
-        "Warn.",
-        Kind.STAT,
-        "short",
-        (Query(or_zero(f"sum(increase({_WOULD}[$__range]))", _KNOWN), "would be refused"),),
-        limits=(Limit(0, "good"), Limit(1, "warning")),
-        decimals=0,
-    ),
+    shared.WOULD_REFUSE,
     Panel(
         "omitted",
         "Denials counted only in summaries",

@@ -16,6 +16,9 @@ MEMBER = f'{NAMESPACE},member=~"$member"'
 PIPELINE = f'{MEMBER},pipeline=~"$pipeline"'
 """Pipelines on monitors."""
 
+PIPELINES = f"shai_pipeline_mode{{{PIPELINE}}}"
+"""What is there while a monitor runs pipelines, whether anything happens in them or not."""
+
 LOAD = 'cluster=~"$cluster",pipeline=~"$pipeline",mode=~"$mode"'
 """Load generators, which belong to no member."""
 
