@@ -91,6 +91,10 @@ FAULTS = (
     ("load", "baseline|audit|control", "baseline"),
     ("facts", " and shai_fact_source_failing == 1", ""),
     ("ages", "> 3 * 86400", "> 3 * 3600"),
+    ("operator", 'pool!=""', 'pool="-"'),
+    ("operator", 'pool!=""', ""),
+    ("operator", "(shai_member_ready) == 1", "(shai_member_ready)"),
+    ("load", "max_over_time(shai_load_violations_total", "increase(shai_load_violations_total"),
 )
 
 
