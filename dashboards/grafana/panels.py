@@ -26,7 +26,7 @@ from grafana_foundation_sdk.models.text import TextMode
 
 from dashboards import colours
 from dashboards.grafana import transformations
-from dashboards.model import Kind
+from dashboards.model import VARIABLES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,9 +147,9 @@ _BUILDERS: dict[Kind, Callable[[Panel], Builder]] = {
 
 
 def column_link(board: str, label: str) -> str:
-    """Return a link to a board for the clicked row's value."""
-    chosen = f"var-{label}=${{__data.fields.{label}}}"
-    return f"/d/shai-{board}?${{__url_time_range}}&{chosen}&${{datasource:queryparam}}&${{cluster:queryparam}}"
+    """Return a link to a board for the clicked row's value, and the same range and choices otherwise."""
+    kept = "&".join(f"${{{name}:queryparam}}" for name in ("datasource", *VARIABLES) if name != label)
+    return f"/d/shai-{board}?${{__url_time_range}}&var-{label}=${{__data.fields.{label}}}&{kept}"
 
 
 def panel_link(board: str) -> dashboard.DashboardLink:

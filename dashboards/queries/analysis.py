@@ -55,8 +55,8 @@ PANELS = (
     Panel(
         "stale",
         "Stale capability sets",
-        "Capability sets in force that do not reflect the newest bundle or facts yet. They allow nothing that is no "
-        "longer allowed; what is newly allowed is decided one by one.",
+        "Capability sets that live sessions hold, and that are from before the newest bundle or facts. With revocation "
+        "lazy, these sessions keep what they had; with immediate, sessions that lost something have ended.",
         Kind.STAT,
         "short",
         (Query(f'sum(shai_capability_sets{{{PIPELINE},state="stale"}})', "stale"),),
@@ -185,10 +185,9 @@ PANELS = (
         "s",
         (
             Query(
-                "max by (namespace, pipeline, run) "
-                f"(shai_analysis_run_duration_seconds{{{OBJECT}}}) * on (namespace, pipeline, run) group_left "
-                f"(trigger, reason) max by (namespace, pipeline, run, trigger, reason) "
-                f"(shai_analysis_run_info{{{OBJECT}}})",
+                f"max by (namespace, pipeline, run, trigger, reason) (shai_analysis_run_duration_seconds{{{OBJECT}}}"
+                " * on (cluster, instance, namespace, pipeline, run) group_left (trigger, reason) "
+                f"shai_analysis_run_info{{{OBJECT}}})",
                 "duration",
             ),
         ),

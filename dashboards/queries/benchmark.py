@@ -92,8 +92,8 @@ PANELS = (
         "dateTimeAsIso",
         (
             Query(
-                f"sort_desc(max by (namespace, benchmark) "
-                f"(shai_benchmark_completion_timestamp_seconds{{{NAMESPACE}}})) * 1000",
+                "sort_desc(1000 * max by (namespace, benchmark) "
+                f"(shai_benchmark_completion_timestamp_seconds{{{NAMESPACE}}}))",
                 "completed",
             ),
         ),

@@ -33,7 +33,8 @@ _OWN = (
     f'sum(rate(shai_cpu_seconds_total{{{PIPELINE},part="supervisor"}}[$__rate_interval]))',
     f'sum(rate(process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}[$__rate_interval]))',
 )
-_SESSIONS = f'sum(rate(shai_sessions_total{{{PIPELINE},mode=~"$mode"}}[$__rate_interval]))'
+_SESSIONS = f"(sum(rate(shai_sessions_total{{{PIPELINE}}}[$__rate_interval])) > 0)"
+"""No session, no quotient."""
 
 PANELS = (
     Panel(
@@ -65,7 +66,8 @@ PANELS = (
         "share",
         "Enforcement's share of CPU",
         "Of the CPU time that the pipelines and their enforcement take now: the part of supervisors and monitors. "
-        "It needs no Benchmark. It does not have what the kernel adds to each system call of a task.",
+        "It needs no Benchmark. It does not have what the kernel adds to each system call of a task. A monitor's time "
+        "is that of all its pipelines.",
         Kind.STAT,
         "percentunit",
         (
@@ -153,8 +155,9 @@ PANELS = (
     Panel(
         "cpu-session",
         "CPU per session, by part",
-        "CPU time of tasks, their supervisors and the monitors, divided by the sessions that ended. What supervisors "
-        "and monitors take is the cost of enforcement; the kernel's own part is in the tasks' time.",
+        "CPU time of tasks, their supervisors and the monitors, divided by the sessions that ended, in whatever mode; "
+        "a gap where none did. What supervisors and monitors take is the cost of enforcement; the kernel's own part "
+        "is in the tasks' time. A monitor's time is that of all its pipelines.",
         Kind.TIMESERIES,
         "s",
         (

@@ -10,10 +10,9 @@ from dashboards.queries.selectors import PIPELINE
 _OF_TASK = (Column("pipeline", "pipeline"), Column("task", "task"))
 
 
-def _conduits(allowed: str) -> str:
-    """Return the decisions about each conduit in the range."""
-    selected = f'shai_conduit_decisions_total{{{PIPELINE},allowed="{allowed}"}}'
-    return f"sum by (conduit) (increase({selected}[$__range]))"
+def _decisions(by: str, selected: str) -> str:
+    """Return the decisions in the range."""
+    return f"sum by ({by}) (increase(shai_conduit_decisions_total{{{PIPELINE},{selected}}}[$__range]))"
 
 
 def _node(expr: str, label: str) -> str:
@@ -97,7 +96,8 @@ PANELS = (
         (
             Query(
                 _node(
-                    f"{_conduits('false')} or max by (conduit) (shai_flow{{{PIPELINE}}}) * 0",
+                    _decisions("conduit", 'conduit!="",allowed="false"')
+                    + f" or max by (conduit) (shai_flow{{{PIPELINE}}}) * 0",
                     "conduit",
                 )
                 + " or "
@@ -113,12 +113,15 @@ PANELS = (
     Panel(
         "conduits",
         "Decisions by conduit",
-        "Decisions one by one in the chosen range, by the conduit's name in the manifest. Accesses that the kernel "
-        "allows by itself need none.",
+        "Decisions one by one in the chosen range, by the conduit's name in the manifest; empty for what belongs to no "
+        "conduit of it. Accesses that the kernel allows by itself need none.",
         Kind.TABLE,
         "short",
-        (Query(_conduits("true"), "allowed"), Query(_conduits("false"), "refused")),
-        columns=(Column("conduit", "conduit"),),
+        (
+            Query(_decisions("pipeline, conduit", 'allowed="true"'), "allowed"),
+            Query(_decisions("pipeline, conduit", 'allowed="false"'), "refused"),
+        ),
+        columns=(Column("pipeline", "pipeline", "pipeline"), Column("conduit", "conduit")),
         decimals=0,
         more="policies",
     ),
@@ -181,7 +184,7 @@ PANELS = (
         (
             Query(
                 f"sum by (pipeline, task, state, level) ((shai_task_state{{{PIPELINE}}} == 1) "
-                "* on (instance, pipeline, task) group_left (level) "
+                "* on (cluster, instance, pipeline, task) group_left (level) "
                 f"(shai_task_enforcement{{{PIPELINE}}} == 1))",
                 "members",
             ),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import MEMBER, NAMESPACE
+from dashboards.queries.selectors import MEMBER, NAMESPACE, or_zero
 
 _PROCESS = f'job="shai-monitor",{MEMBER}'
 
@@ -33,11 +33,11 @@ PANELS = (
     Panel(
         "deciding",
         "Monitors that decide",
-        "Monitors that can be reached and decide on accesses. Where none does, accesses outside of capability sets "
-        "are refused.",
+        "Monitors that Prometheus reaches and that decide on accesses. Where none does, accesses outside of capability "
+        "sets are refused.",
         Kind.STAT,
         "short",
-        (Query(f"sum(shai_ready{{{MEMBER}}})", "monitors"),),
+        (Query(or_zero(f"sum(shai_ready{{{MEMBER}}})", f"up{{{_PROCESS}}}"), "monitors"),),
         limits=(Limit(0, "bad"), Limit(1, "good")),
         decimals=0,
     ),
@@ -79,10 +79,9 @@ PANELS = (
         "short",
         (
             Query(
-                f"max by (namespace, pool, member) (shai_member_ready{{{MEMBER}}}) * on (namespace, pool, member) "
-                "group_left (provider, host, image, release) max by (namespace, pool, member, provider, host, image, "
-                "release) "
-                f"(shai_member_info{{{MEMBER}}})",
+                f"max by (namespace, pool, member, provider, host, image, release) (shai_member_ready{{{MEMBER}}}"
+                " * on (cluster, instance, namespace, pool, member) group_left (provider, host, image, release) "
+                f"shai_member_info{{{MEMBER}}})",
                 "ready",
             ),
         ),

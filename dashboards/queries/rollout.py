@@ -74,7 +74,7 @@ PANELS = (
         "Denials among the decisions of the members that a step compares. A canary that denies more is rolled back.",
         Kind.TIMESERIES,
         "percentunit",
-        (Query(f"max by (track) (shai_rollout_track_denial_ratio{{{NAMESPACE}}})", "{{track}}"),),
+        (Query(f"max by (track, pool) (shai_rollout_track_denial_ratio{{{NAMESPACE}}})", "{{track}}, {{pool}}"),),
         colours="tracks",
     ),
     Panel(
@@ -85,8 +85,8 @@ PANELS = (
         "s",
         (
             Query(
-                f"max by (track) (shai_rollout_track_decision_seconds_per_session{{{NAMESPACE}}})",
-                "{{track}}",
+                f"max by (track, pool) (shai_rollout_track_decision_seconds_per_session{{{NAMESPACE}}})",
+                "{{track}}, {{pool}}",
             ),
         ),
         colours="tracks",
@@ -97,7 +97,7 @@ PANELS = (
         "Sessions of the compared members since the step has been watched. Too few of them decide nothing.",
         Kind.TIMESERIES,
         "short",
-        (Query(f"sum by (track) (shai_rollout_track_sessions{{{NAMESPACE}}})", "{{track}}"),),
+        (Query(f"sum by (track, pool) (shai_rollout_track_sessions{{{NAMESPACE}}})", "{{track}}, {{pool}}"),),
         colours="tracks",
     ),
     Panel(
@@ -138,9 +138,9 @@ PANELS = (
         "s",
         (
             Query(
-                f"time() - max by (namespace, member) (shai_bundle_applied_timestamp_seconds{{{MEMBER}}})"
-                " + on (namespace, member) group_right () "
-                f"0 * max by (namespace, member, version, label, hash) (shai_bundle_info{{{MEMBER}}})",
+                "time() - max by (namespace, member, version, label, hash) "
+                f"(shai_bundle_applied_timestamp_seconds{{{MEMBER}}} * on (cluster, instance) "
+                f"group_left (version, label, hash) shai_bundle_info{{{MEMBER}}})",
                 "in force for",
             ),
         ),
@@ -157,8 +157,8 @@ PANELS = (
 EVENTS = (
     Event(
         "Release",
-        f"max by (member, version) (shai_bundle_applied_timestamp_seconds{{{MEMBER}}} * on (instance) "
-        f"group_left (version) shai_bundle_info{{{MEMBER}}}) * 1000",
+        f"max by (member, version) (shai_bundle_applied_timestamp_seconds{{{MEMBER}}} "
+        f"* on (cluster, instance) group_left (version) shai_bundle_info{{{MEMBER}}}) * 1000",
         "bundle {{version}} in force on {{member}}",
         "neutral",
         at_value=True,

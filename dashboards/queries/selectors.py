@@ -38,7 +38,7 @@ SUPPLY = {
     "cluster": "shai_build_info",
     "namespace": 'shai_build_info{cluster=~"$cluster"}',
     "pipeline": f"shai_pipeline_mode{{{NAMESPACE}}}",
-    "mode": f"shai_pipeline_mode{{{NAMESPACE}}}",
+    "mode": f'{{__name__=~"shai_pipeline_mode|shai_benchmark_queries_per_second",{NAMESPACE}}}',
     "member": f"shai_build_info{{{NAMESPACE}}}",
 }
 """Where the values that a board offers come from, by variable."""

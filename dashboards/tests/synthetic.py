@@ -21,14 +21,18 @@ EVERY = 20
 CHOSEN = {"cluster": "one", "namespace": "search", "pipeline": "syse", "mode": "shai", "member": "m-0"}
 """A value of each variable of the boards that the samples have."""
 
-_MONITOR = {"job": "shai-monitor", "cluster": "one", "namespace": "search", "pool": "p"}
-_TARGETS = (
-    ("monitor", _MONITOR | {"member": "m-0", "instance": "m-0:1"}),
-    ("monitor", _MONITOR | {"member": "m-1", "instance": "m-1:1"}),
-    ("operator", {"job": "shai-operator", "cluster": "one", "instance": "operator:1"}),
-    ("loadgen", {"job": "shai-loadgen", "cluster": "one", "instance": "load:1"}),
+_MONITOR = {"job": "shai-monitor", "namespace": "search", "pool": "p"}
+_TARGETS = tuple(
+    (program, labels | {"cluster": cluster})
+    for cluster in ("one", "two")
+    for program, labels in (
+        ("monitor", _MONITOR | {"member": "m-0", "instance": "m-0:1"}),
+        ("monitor", _MONITOR | {"member": "m-1", "instance": "m-1:1"}),
+        ("operator", {"job": "shai-operator", "instance": "operator:1"}),
+        ("loadgen", {"job": "shai-loadgen", "instance": "load:1"}),
+    )
 )
-"""Labels that service discovery gives to what a program exports."""
+"""Labels that service discovery gives to what a program exports. Names can be the same in two clusters."""
 
 _VALUES = {
     "pipeline": ("syse",),
@@ -86,7 +90,8 @@ def _labels(metric: dict[str, Any], target: dict[str, str]) -> Iterator[str]:
     """Return every combination of a metric's labels, with its target's."""
     names = [label["name"] for label in metric["labels"]]
     fixed = {name: value for name, value in target.items() if name not in names}
-    for values in itertools.product(*(_values(metric["name"], name, target["instance"]) for name in names)):
+    whose = f"{target['instance']} in {target['cluster']}"
+    for values in itertools.product(*(_values(metric["name"], name, whose) for name in names)):
         shown = fixed | dict(zip(names, values, strict=True))
         yield ",".join(f'{name}="{value}"' for name, value in sorted(shown.items()))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -78,6 +79,17 @@ def test_counters_are_shown_as_rates_or_increases(board: Board) -> None:
         assert len(ranges) == len(re.findall(r"\w(?:_total|_bucket|_count)\b", expr)), expr
 
 
+def test_results_are_sorted_last(board: Board) -> None:
+    """Prometheus loses the order of what it computes with."""
+    for expr in expressions(board):
+        _, sort, inner = expr.partition("sort_desc")
+        if not sort:
+            continue
+        assert expr.startswith(sort), expr
+        open_brackets = list(itertools.accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in inner))
+        assert open_brackets.index(0) == len(inner) - 1, expr
+
+
 def test_every_panel_has_queries_and_a_unit(board: Board) -> None:
     for panel in document(board)["panels"]:
         if panel["type"] in {"row", "text"}:
@@ -121,7 +133,9 @@ def test_links_lead_to_boards_that_there_are(board: Board) -> None:
         target, _, query = url.partition("?")
         assert target.removeprefix("/d/") in {other.uid for other in ALL}, url
         chosen = re.findall(r"var-(\w+)=\$\{__data\.fields", query)
-        assert set(chosen) <= set(VARIABLES), url
+        kept = re.findall(r"\$\{(\w+):queryparam\}", query)
+        assert "${__url_time_range}" in query, url
+        assert "${__all_variables}" in query or sorted(chosen + kept) == sorted(("datasource", *VARIABLES)), url
 
 
 def test_every_board_is_reached_from_every_other() -> None:
