@@ -18,7 +18,7 @@ manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./in
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
 rollback|rolling a worker back, by pages and descriptors, beside forking it again|make setup && make -C supervisor bench-rollback
-scrape|decisions of the monitor while its metrics are scraped, beside those while nobody does|go test -C monitor -run="^$" -bench=Scrape -benchtime=1x ./internal/pipeline
+scrape|decisions of the monitor while its metrics are scraped, beside those while nobody does|$GO_BENCH -bench=Scrape -benchtime=1x ./internal/pipeline
 smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke
 quick|Sys-E's overhead, 25,000 documents, measured for 10 minutes|make demo SIZE=quick
 standard|Sys-E's overhead, 120,000 documents, measured for 46 minutes|make demo SIZE=standard

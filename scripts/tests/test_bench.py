@@ -24,6 +24,13 @@ def test_without_a_name_measurements_are_listed_with_their_commands() -> None:
     assert lines[at + 1] == "make setup && make -C supervisor bench-rollback"
 
 
+def test_measurements_of_go_run_no_tests() -> None:
+    """An expression in the wrong quotes matches all of them."""
+    commands = [line.strip() for line in bench().stdout.splitlines() if line.strip().startswith("go test ")]
+    assert commands
+    assert [command for command in commands if "-run='^$'" not in command] == []
+
+
 def test_an_unknown_measurement_is_an_error() -> None:
     done = bench("unheard-of")
     assert (done.returncode, done.stderr) == (2, "bench: there is no measurement unheard-of; make bench lists them\n")
