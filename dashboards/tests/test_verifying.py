@@ -74,6 +74,7 @@ def test_only_variables_are_replaced() -> None:
     [
         ((), State.NOTHING),
         ((float("nan"),), State.NOTHING),
+        ((float("inf"),), State.NOTHING),
         ((0.0, 0.0), State.ZERO),
         ((float("nan"), 0.0), State.ZERO),
         ((0.0, 1.0), State.DATA),

@@ -28,8 +28,8 @@ class State(StrEnum):
 
 
 def state(found: Iterable[Series]) -> State:
-    """Return what results amount to. NaN is what a division by zero gives, so it is nothing."""
-    values = [value for series in found for value in series.values if not math.isnan(value)]
+    """Return what results amount to. NaN and infinity are what a division by zero gives, so they are nothing."""
+    values = [value for series in found for value in series.values if math.isfinite(value)]
     if not values:
         return State.NOTHING
     return State.DATA if any(values) else State.ZERO
