@@ -9,6 +9,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import gevent
+from gevent.event import Event
 from locust import LoadTestShape, events
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -21,6 +22,8 @@ from loadgen.scenarios import definitions, friends, options, page, processes, ta
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locust.argument_parser import LocustArgumentParser
     from locust.env import Environment
     from locust.runners import Runner
@@ -34,6 +37,10 @@ _LEAVE_SECONDS = 15
 """Time that users have for their last query."""
 
 _REPORT_SECONDS = 0.25
+
+_beginning: list[Callable[[], None]] = []
+"""What this process does at the start of each run; complete once it is prepared."""
+_prepared = Event()
 
 
 processes.protect()
@@ -87,15 +94,14 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
         options.check_by_hand(judged)
         target = targets.find(environment.host, given)
         people = population.load(target.data)
-        if shape.scenario.unfriending:
-            friends.prepare(runner, target, people)
+        beginning = [friends.prepare(runner, target, people)] if shape.scenario.unfriending else []
     except LoadgenError as error:
         # A worker process on the same machine fails for the same reason as its master, which says it.
         sys.exit(1 if isinstance(runner, WorkerRunner) and given.processes else f"locust: {error}")
     environment.host = target.host
     _interrupt_main(runner, shape)
     if isinstance(runner, WorkerRunner):
-        _report(runner, tally)
+        beginning.append(_reporting(runner, tally))
     else:
         shape.conductor = Conductor(
             scenario=shape.scenario,
@@ -109,7 +115,17 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
             page.protect(web_ui, environment)
             page.extend(web_ui, shape.conductor.parts)
     if not isinstance(runner, MasterRunner):
-        _behave(environment, target, people, tally, given.seed)
+        beginning.append(_behaving(environment, target, people, tally, given.seed))
+    _beginning[:] = beginning
+    _prepared.set()
+
+
+@events.test_start.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
+def begin(**_: Any) -> None:
+    """Begin a run. A worker's master may ask for users as soon as they are connected, before the worker is prepared."""
+    _prepared.wait()
+    for each in _beginning:
+        each()
 
 
 def _interrupt_main(runner: Runner, shape: Shape) -> None:
@@ -130,11 +146,12 @@ def _interrupt_main(runner: Runner, shape: Shape) -> None:
         gevent.signal_handler(number, interrupt)
 
 
-def _behave(environment: Environment, target: Target, people: Population, tally: Tally, seed: int) -> None:
-    """Tell the users of this process what to do, at the start of each run."""
+def _behaving(
+    environment: Environment, target: Target, people: Population, tally: Tally, seed: int
+) -> Callable[[], None]:
+    """Return what tells the users of this process what to do."""
 
-    @environment.events.test_start.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
-    def begin(**_: Any) -> None:
+    def behave() -> None:
         scenario = environment.shape_class.scenario  # type: ignore[union-attr]
         worker = getattr(environment.runner, "worker_index", 0)
         SearchUser.behaviour = Behaviour(
@@ -148,9 +165,11 @@ def _behave(environment: Environment, target: Target, people: Population, tally:
             counted=tally[scenario.name, target.pipeline, ""],
         )
 
+    return behave
 
-def _report(runner: WorkerRunner, tally: Tally) -> None:
-    """Send the master what this worker counts.
+
+def _reporting(runner: WorkerRunner, tally: Tally) -> Callable[[], None]:
+    """Return what lets this worker send its master what it counts, for as long as it lives.
 
     More often than Locust sends its own reports, so that counts are in the phase in which they belong.
     """
@@ -160,11 +179,13 @@ def _report(runner: WorkerRunner, tally: Tally) -> None:
             runner.send_message(REPORT, {"users": runner.user_count, "tally": tally.take()})
             gevent.sleep(_REPORT_SECONDS)
 
-    def begin(**_: Any) -> None:
-        runner.environment.events.test_start.remove_listener(begin)  # type: ignore[no-untyped-call]
-        runner.greenlet.spawn(report)  # ends with the runner
+    reports: list[gevent.Greenlet[..., NoReturn]] = []
 
-    runner.environment.events.test_start.add_listener(begin)  # type: ignore[no-untyped-call]
+    def begin_once() -> None:
+        if not reports:
+            reports.append(runner.greenlet.spawn(report))  # ends with the runner
+
+    return begin_once
 
 
 def options_of(runner: Runner | None) -> Namespace:

@@ -20,7 +20,7 @@ from loadgen.scenarios.friendships import FriendshipError, Friendships
 from loadgen.stacks.monitor import Monitor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from locust.runners import Runner
 
@@ -78,20 +78,20 @@ class Friend(SearchUser):
         return answer
 
 
-def prepare(runner: Runner, target: Target, people: Population) -> None:
-    """Let friendships change during each run; LoadgenError when they cannot."""
+def prepare(runner: Runner, target: Target, people: Population) -> Callable[[], None]:
+    """Return what lets friendships change from the start of a run to its end; LoadgenError when they cannot change."""
     if target.socket is None:
         raise FriendshipError("facts are changed at the monitor's socket: name it with --socket PATH")
     monitor = Monitor(Path("shai"), target.socket)
     immediate = monitor.pipeline(target.pipeline)["revocation"] == "immediate"
     if isinstance(runner, MasterRunner):
-        return
+        return lambda: None  # its workers do
     pairs = list(itertools.islice(friendships.find(target.data, people), PAIRS * PROCESSES))
     if not pairs:
         raise FriendshipError(f"{target.data}: nobody has both friends and documents for them; make the corpus again")
     changing: list[gevent.Greenlet[..., None]] = []
 
-    def begin(**_: Any) -> None:
+    def begin() -> None:
         own = _share(pairs, runner)
         Friend.friendships = Friendships(own, immediate, monitor)
         changing.append(gevent.spawn(_alternate, runner, Friend.friendships))
@@ -100,8 +100,8 @@ def prepare(runner: Runner, target: Target, people: Population) -> None:
         gevent.killall(changing)
         changing.clear()
 
-    runner.environment.events.test_start.add_listener(begin)  # type: ignore[no-untyped-call]
     runner.environment.events.test_stop.add_listener(end)  # type: ignore[no-untyped-call]
+    return begin
 
 
 def _share(pairs: Sequence[Friendship], runner: Runner) -> list[Friendship]:

@@ -200,6 +200,34 @@ def test_what_is_wrong_is_said_in_one_line(
     assert says in line
 
 
+EARLY = """
+import sys
+from loadgen.scenarios import by_hand, steady
+import gevent
+from locust import argument_parser, events
+from locust.env import Environment
+
+options = argument_parser.get_parser().parse_args(["--users", "1", *sys.argv[1:]])
+environment = Environment(
+    user_classes=[by_hand.SearchUser], shape_class=steady.Steady(), events=events, parsed_options=options,
+    host=options.host,
+)
+runner = environment.create_local_runner()
+early = gevent.spawn(events.test_start.fire, environment=environment)
+gevent.sleep()  # lets it run
+print(early.dead, hasattr(by_hand.SearchUser, "behaviour"))
+by_hand.prepare(environment, runner, None)
+early.join()
+print(by_hand.SearchUser.behaviour.pipeline)
+"""
+
+
+def test_a_run_begins_when_its_process_is_prepared_however_early_it_was_asked_for(server: FakeSysE, data: Path) -> None:
+    words = [sys.executable, "-c", EARLY, *at(server, data)]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert done.stdout == "False False\nsyse\n"
+
+
 def test_wrong_thresholds_are_found_before_locust_starts() -> None:
     done = scenario("spike", "--fail-on", "overheads>5%")
     assert done.returncode == 1
