@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -68,7 +69,8 @@ func Read(ctx context.Context, wanted Wanted, tell func(number, of int, title st
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("--prometheus %q: expected a URL such as http://127.0.0.1:9090", wanted.Server)
 	}
-	client, err := api.NewClient(api.Config{Address: wanted.Server, RoundTripper: bounded{api.DefaultRoundTripper}})
+	client, err := api.NewClient(api.Config{Address: wanted.Server, Client: &http.Client{
+		Transport: bounded{api.DefaultRoundTripper}, CheckRedirect: stay}})
 	if err != nil {
 		return nil, fmt.Errorf("--prometheus %q: %w", wanted.Server, err)
 	}
@@ -127,11 +129,20 @@ func (r *reader) now(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	scalar, ok := value.(*model.Scalar)
-	if !ok {
-		return time.Time{}, fmt.Errorf("time() is a %s, not a scalar", value.Type())
+	scalar, err := typed[*model.Scalar](value)
+	if err != nil {
+		return time.Time{}, err
 	}
 	return scalar.Timestamp.Time(), nil
+}
+
+// typed returns an answer of a type; an answer may have another one, or none.
+func typed[T model.Value](value model.Value) (T, error) {
+	found, ok := value.(T)
+	if !ok {
+		return found, fmt.Errorf("an answer is a %T, expected a %T", value, found)
+	}
+	return found, nil
 }
 
 func (r *reader) query(ctx context.Context, query string, at time.Time) (model.Value, error) {
@@ -168,9 +179,9 @@ func (r *reader) series(ctx context.Context, expr string, instant bool) ([]Serie
 	if err != nil {
 		return nil, err
 	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, fmt.Errorf("the answer is a %s, not a matrix", value.Type())
+	matrix, err := typed[model.Matrix](value)
+	if err != nil {
+		return nil, err
 	}
 	series := make([]Series, len(matrix))
 	for i, stream := range matrix {
@@ -183,9 +194,9 @@ func (r *reader) series(ctx context.Context, expr string, instant bool) ([]Serie
 }
 
 func vector(value model.Value) ([]Series, error) {
-	found, ok := value.(model.Vector)
-	if !ok {
-		return nil, fmt.Errorf("the answer is a %s, not a vector", value.Type())
+	found, err := typed[model.Vector](value)
+	if err != nil {
+		return nil, err
 	}
 	series := make([]Series, len(found))
 	for i, sample := range found {
@@ -202,13 +213,32 @@ func labels(metric model.Metric) map[string]string {
 	return found
 }
 
+// redirected is the error for an answer that sends requests elsewhere.
+type redirected struct{ to *url.URL }
+
+func (r redirected) Error() string { return "it redirects to " + r.to.Redacted() }
+
+// base is the address that --prometheus would have for the place that an answer names.
+func (r redirected) base() string {
+	path, _, _ := strings.Cut(r.to.Path, "/api/v1/")
+	return (&url.URL{Scheme: r.to.Scheme, Host: r.to.Host, Path: path}).String()
+}
+
+// stay follows no redirect: whoever answers could send requests to any service that this
+// machine reaches, and what that one says into the report.
+func stay(next *http.Request, _ []*http.Request) error { return redirected{next.URL} }
+
 // explain says what to do about an error of Prometheus.
 func (r *reader) explain(err error) error {
 	var unreachable *net.OpError
 	var refused *v1.Error
+	var moved redirected
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &moved):
+		return fmt.Errorf("Prometheus at %s redirects to %s, which is not followed: if that is your Prometheus, give "+
+			"--prometheus %s", r.shown.Server, moved.to.Redacted(), moved.base())
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("no Prometheus at %s: %w; start it, or leave --prometheus out", r.shown.Server, unreachable.Err)
 	case errors.Is(err, context.DeadlineExceeded):

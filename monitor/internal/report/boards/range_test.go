@@ -215,6 +215,70 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A redirect is not followed, whichever kind it is: the error names where it leads, without
+// a password, and what to do.
+func TestRedirect(t *testing.T) {
+	followed := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		followed = true
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1772366400"]}}`)
+	}))
+	defer elsewhere.Close()
+	there := elsewhere.URL
+	host := strings.TrimPrefix(there, "http://")
+	for _, test := range []struct {
+		status     int
+		to, remedy string
+	}{
+		{http.StatusMovedPermanently, there + "/prefix/api/v1/query", "--prometheus " + there + "/prefix"},
+		{http.StatusFound, there + "/login?next=x", "--prometheus " + there + "/login"},
+		{http.StatusSeeOther, there + "/api/v1/query", "--prometheus " + there},
+		{http.StatusTemporaryRedirect, "http://user:secret@" + host + "/api/v1/query", "--prometheus " + there},
+		{http.StatusPermanentRedirect, "/api/v1/query?again=1", "--prometheus http://127.0.0.1"},
+	} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Location", test.to)
+			w.WriteHeader(test.status)
+		}))
+		_, err := Read(t.Context(), Wanted{Server: server.URL, Last: time.Hour}, quiet)
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), "redirects to") || !strings.Contains(err.Error(), test.remedy) ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("%d: error %v, want one with %s", test.status, err, test.remedy)
+		}
+		if followed || asked != 1 {
+			t.Errorf("%d: asked %d times; followed: %t", test.status, asked, followed)
+		}
+	}
+}
+
+// What is no answer of a Prometheus is an error, whatever it is.
+func TestGarbage(t *testing.T) {
+	for _, answer := range []string{
+		"", "null", "{}", "[]", "<html>", `"text"`, `{"status":"success"}`, `{"status":"success","data":null}`,
+		`{"status":"success","data":{"resultType":"scalar","result":null}}`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1,"x"]}}`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1e300,"1"]}}`,
+		`{"status":"success","data":{"resultType":"string","result":[1,"x"]}}`,
+		`{"status":"success","data":{"resultType":"vector","result":[]}}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{}]}}`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"]}}`, // to each query
+		`{"status":"error","errorType":"bad_data","error":"\u001b[2J"}`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, answer)
+		}))
+		_, err := Read(t.Context(), Wanted{Server: server.URL, Last: time.Hour, Scrape: time.Second}, quiet)
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), "Prometheus at "+server.URL) {
+			t.Errorf("%s: error %v", answer, err)
+		}
+	}
+}
+
 // An answer that is too large is an error, and does not fill the memory.
 func TestLargeAnswer(t *testing.T) {
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
