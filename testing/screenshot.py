@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Takes a picture of a page, or of one element of it, in headless Chromium: the README's picture is made so.
 
-python -m testing.screenshot out/demo/quick/report.html --to docs/images/overhead.png [--height 900] [--dark]
+python -m testing.screenshot out/demo/report.html --to docs/images/overhead.png [--height 900] [--dark]
 """
 
 from __future__ import annotations

@@ -45,10 +45,11 @@ def program(path: Path, script: str) -> None:
 
 @pytest.mark.parametrize("server", [None, SERVER])
 def test_the_report_is_made_of_this_run(place: Workspace, server: Server | None) -> None:
-    program(place.shai, 'shift; ls "$1" > "$3"; echo "$@" >> "$3"')
+    program(place.shai, 'shift; umask 077; ls "$1" > "$3"; echo "$@" >> "$3"')
     place.results.mkdir()
     (place.results / "old.json").touch()
     results.write(place, CLUSTER, {"leak": {}}, server)
+    assert place.report.stat().st_mode & 0o777 == 0o644
     text = place.report.read_text()
     assert text.startswith("leak.json\nobjects.json\n")
     given = f"--prometheus {SERVER.url} --from 1970-01-01T00:00:00+00:00 --scrape-interval 5s"

@@ -233,6 +233,10 @@ func (p *program) policyFormatCommand() *cobra.Command {
 }
 
 func (p *program) format(path string, write bool) error {
+	about, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("format policy: %w", err)
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("format policy: %w", err)
@@ -249,5 +253,5 @@ func (p *program) format(path string, write bool) error {
 	if string(formatted) == string(text) {
 		return nil
 	}
-	return replaceFile(path, formatted)
+	return replaceFile(path, formatted, about.Mode().Perm())
 }

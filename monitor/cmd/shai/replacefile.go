@@ -8,28 +8,39 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// replaceFile writes a new file and renames it over the old one, if there is one, so that
-// a full disk cannot leave an incomplete file. What is no file, such as /dev/null, is
-// written to.
-func replaceFile(path string, content []byte) (err error) {
-	mode := fs.FileMode(0o644)
-	if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
-		return os.WriteFile(path, content, mode)
-	} else if err == nil {
-		mode = about.Mode().Perm()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write %s: %w", path, err)
+// replaceFile writes a new file with these permissions and renames it over the old one, if
+// there is one, so that a full disk cannot leave an incomplete file. What is no file, such
+// as /dev/null, is written to. A symbolic link is an error: in a directory of others it
+// may lead anywhere, and the file that it names would not be replaced.
+func replaceFile(path string, content []byte, mode fs.FileMode) error {
+	about, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && about.Mode().IsRegular():
+		err = renameOver(path, content, mode)
+	case err == nil && about.Mode().Type() == fs.ModeSymlink:
+		err = errors.New("it is a symbolic link, which is not followed: name the file itself")
+	case err == nil:
+		err = writeInto(path, content)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// renameOver writes a file beside path, which nobody else can open before it has its
+// permissions, and renames it.
+func renameOver(path string, content []byte, mode fs.FileMode) (err error) {
+	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(draft.Name())
-			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
 	_, err = draft.Write(content)
@@ -39,11 +50,18 @@ func replaceFile(path string, content []byte) (err error) {
 	if err == nil {
 		err = draft.Sync()
 	}
-	if closing := draft.Close(); err == nil {
-		err = closing
+	if err = errors.Join(err, draft.Close()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(draft.Name(), path)
+	return os.Rename(draft.Name(), path)
+}
+
+// writeInto writes to what is there already.
+func writeInto(path string, content []byte) error {
+	place, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
 	}
-	return err
+	_, err = place.Write(content)
+	return errors.Join(err, place.Close())
 }

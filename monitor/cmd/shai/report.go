@@ -42,8 +42,10 @@ bench-session, objects as kubectl get -o json prints them (ConfigMaps of Benchma
 AnalysisRuns, Pipelines, Tasks) or as manifests, audit records, and the result of a leak
 attempt. Of a directory the files directly in it are read, and those of other kinds left
 out; "-" is the standard input. With --prometheus the report has the panels of the
-dashboard Overhead in a range of time.`,
-		Example: `  shai report out/demo/quick/results out/bench
+dashboard Overhead in a range of time.
+
+Audit records name users and documents: only its owner can read the file.`,
+		Example: `  shai report out/demo/results out/bench
   kubectl get configmaps,analysisruns,pipelines,tasks -o json | shai report -
   shai report --prometheus http://127.0.0.1:9090 --last 7d --file week.html
   shai report results.json --output json`,
@@ -101,6 +103,9 @@ func (f reportFlags) wanted() (*boards.Wanted, error) {
 	return wanted, nil
 }
 
+// ownersOnly are the permissions of a report: audit records name users and documents.
+const ownersOnly = 0o600
+
 // report reads everything, and writes the page, the figures or both.
 func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.Wanted, paths []string) error {
 	input := report.Input{Title: flags.title, Made: time.Now(), Version: version()}
@@ -128,7 +133,7 @@ func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.
 		_, err := p.stdout.Write(text)
 		return err
 	}
-	if err := replaceFile(file, text); err != nil {
+	if err := replaceFile(file, text, ownersOnly); err != nil {
 		return err
 	}
 	return p.print(made, func(w io.Writer) { printReport(w, made, file) })
@@ -207,7 +212,7 @@ func readDirectory(given *sources.All, path string) error {
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("read %s: each file directly in it is %w", path, sources.ErrUnknown)
+		return fmt.Errorf("read %s: no file directly in it is of a known form; expected %s", path, sources.Forms)
 	}
 	return nil
 }

@@ -73,6 +73,9 @@ func TestReportOfMuch(t *testing.T) {
 	if about.Size() > page.Largest || about.Size() < page.Largest/3 {
 		t.Errorf("%d bytes, at most %d expected", about.Size(), page.Largest)
 	}
+	if about.Mode() != 0o600 {
+		t.Errorf("permissions %s: others can read what the audit records name", about.Mode())
+	}
 }
 
 // What is measured adds no line to what is said of it.
