@@ -22,6 +22,8 @@ BOARDS = GENERATED / "boards"
 PUBLISHED = ROOT / "dashboards" / "published"
 EMBEDDED = ROOT / "monitor" / "internal" / "report"
 """A Go module cannot embed files of another folder, so `shai report` has copies."""
+TABLE_I = ROOT / "loadgen" / "results" / "table1.json"
+"""The load generator is installed without the dashboards, so it has a copy of the table that it prints."""
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def files() -> dict[Path, str]:
         }
     )
     made |= {EMBEDDED / "published" / "data" / file.name: file.read_text() for file in PUBLISHED.glob("*.json")}
+    made[TABLE_I] = (PUBLISHED / "01-throughput.json").read_text()
     made[BOARDS / "kustomization.yaml"] = provisioning.kustomization(ALL)
     made[BOARDS / ".lint"] = provisioning.exclusions()
     made[GENERATED / "grafana-operator.yaml"] = provisioning.custom_resources(ALL)

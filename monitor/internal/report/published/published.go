@@ -30,6 +30,8 @@ type Table struct {
 	Needs      string   `json:"needs"` // what to do to have figures beside it
 	Columns    []Column `json:"columns"`
 	Rows       []Row    `json:"rows"`
+	// CPUMillisecondsPerQuery is the CPU time of a query without enforcement; 0: not published.
+	CPUMillisecondsPerQuery float64 `json:"cpuMillisecondsPerQuery,omitempty"`
 }
 
 // Axis is the vertical axis of a chart, which has the columns of its unit.
