@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,9 +54,9 @@ def summarise(
             if _tells_sessions_apart(plan)
         },
         "latency": [
-            {"mode": mode, "sessionLength": length, **_distribution(samples.of(measured, mode, length))}
+            {"mode": mode, "sessionLength": length, **distribution}
             for length in plan.session_lengths
-            for mode in plan.series
+            for mode, distribution in _distributions(measured, plan.series, length).items()
         ],
         "samples": [samples.plain(sample) for sample in measured],
         "interceptions": {mode: _interceptions(measured, mode, plan.session_lengths) for mode in plan.modes},
@@ -117,14 +118,20 @@ def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict
     return figures
 
 
-def _distribution(own: Sequence[Sample]) -> dict[str, Any]:
-    """Return how many searches took up to each bound and more than the bound before; none took more than the last."""
-    counts: dict[float, int] = {}
-    for sample in own:
-        for bound, count in sample.latency_counts.items():
-            counts[float(bound)] = counts.get(float(bound), 0) + count
-    bounds = sorted(counts)
-    return {"boundsMilliseconds": bounds, "counts": [*(counts[bound] for bound in bounds), 0]}
+def _distributions(measured: Sequence[Sample], series: Sequence[str], length: int) -> dict[str, dict[str, Any]]:
+    """Return by mode how many searches took up to each bound and more than the bound before.
+
+    All modes have the same bounds, so that they can be compared; none took more than the last.
+    """
+    counts = {mode: Counter[float]() for mode in series}
+    for mode, counted in counts.items():
+        for sample in samples.of(measured, mode, length):
+            counted.update({float(bound): count for bound, count in sample.latency_counts.items()})
+    bounds = sorted(set().union(*counts.values()))
+    return {
+        mode: {"boundsMilliseconds": bounds, "counts": [*(counted[bound] for bound in bounds), 0]}
+        for mode, counted in counts.items()
+    }
 
 
 def _tells_sessions_apart(plan: Plan) -> bool:

@@ -51,6 +51,20 @@ def test_latencies_of_all_rounds_are_added_up() -> None:
     assert (entry["boundsMilliseconds"], entry["counts"]) == ([9.5, 10.5], [1200, 1800, 0])
 
 
+def test_latencies_of_all_modes_are_counted_by_the_same_bounds() -> None:
+    """Otherwise a report would not know what share of one mode's queries is below a bound of another's."""
+    faster = [
+        replace(sample, latency_counts={"4.5": 1000}) if sample.mode == "baseline" else sample for sample in MEASURED
+    ]
+    found = {
+        one["mode"]: (one["boundsMilliseconds"], one["counts"])
+        for one in summaries.summarise(PLAN, DATASET, faster)["latency"]
+        if one["sessionLength"] == 1
+    }
+    assert found["baseline"] == ([4.5, 9.5, 10.5], [3000, 0, 0, 0])
+    assert found["shai"] == ([4.5, 9.5, 10.5], [0, 1200, 1800, 0])
+
+
 @pytest.mark.parametrize(
     ("threshold", "exceeded", "says"),
     [
