@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "monitor" / "internal" / "report" / "testdata"
-HOSTILE = "</script><img src=x onerror=\"document.title='stolen'\">'\n\u202e👩 {{name}}"
+HOSTILE = "</script><img src=x onerror=\"document.title='stolen'\">'\n\u2028\u202e👩 {{name}}"
 
 # For each chart: the texts that it draws, the cells of its table, and how many shapes it has.
 _CHARTS = """
@@ -31,6 +31,17 @@ return [...document.querySelectorAll("figure[data-chart]")].map(figure => {
     rows: [...figure.querySelectorAll("tbody tr")].map(row => [...row.cells].map(cell => cell.textContent)),
     columns: [...figure.querySelectorAll("thead th:not([data-hidden])")].map(heading => heading.textContent).slice(1),
   };
+});
+"""
+
+# For each row of cards: how many there are, where the last one ends, and where their place does.
+_ROWS = """
+return [...document.querySelectorAll(".figures")].flatMap(place => {
+  const boxes = [...place.children].map(card => card.getBoundingClientRect());
+  const rows = Object.groupBy(boxes, box => Math.round(box.top));
+  return Object.values(rows).map(boxes => ({
+    cards: boxes.length, right: Math.max(...boxes.map(box => box.right)), end: place.getBoundingClientRect().right,
+  }));
 });
 """
 
@@ -79,6 +90,14 @@ def test_nothing_keeps_people_from_reading_it(write: Any, browser: Browser, widt
         assert width > chart["width"] > width / 4, f"{chart['id']} is {chart['width']} pixels wide"
 
 
+def test_no_card_has_an_empty_place_beside_it(write: Any, browser: Browser) -> None:
+    browser.open(write(RUN).as_uri())
+    rows = browser.script(_ROWS)
+    assert len(rows) > 10
+    assert any(row["cards"] > 1 for row in rows)
+    assert [row for row in rows if row["right"] < row["end"] - 2] == []
+
+
 def test_a_chart_is_drawn_from_its_table(write: Any, browser: Browser) -> None:
     browser.open(write(RUN).as_uri())
     charts = {chart["id"]: chart for chart in browser.script(_CHARTS)}
@@ -118,7 +137,7 @@ def test_names_from_files_are_texts(write: Any, browser: Browser, tmp_path: Path
     assert browser.all("img") == []
     shown = browser.script("return document.body.textContent")
     assert "</script><img src=x" in shown
-    assert "\u202e" not in shown
+    assert not set("\u202e\u2028") & set(shown)
     assert browser.barriers() == []
 
 

@@ -130,8 +130,29 @@ func colour(name string) string {
 // counts as three.
 const crowded = 6
 
-// wide reports whether a figure takes the whole width.
-func wide(f figure.Figure) bool {
+// wide reports which figures of a section take the whole width: those that need it, and
+// those that would have nothing beside them.
+func wide(figures []figure.Figure) []bool {
+	found := make([]bool, len(figures))
+	half := -1 // what has nothing beside it yet
+	for i, f := range figures {
+		found[i] = large(f)
+		switch {
+		case half < 0 && !found[i]:
+			half = i
+		case half >= 0:
+			found[half] = found[i]
+			half = -1
+		}
+	}
+	if half >= 0 {
+		found[half] = true
+	}
+	return found
+}
+
+// large reports whether a figure needs the whole width.
+func large(f figure.Figure) bool {
 	columns := len(f.Columns)
 	for _, column := range f.Columns {
 		if column.Text {
@@ -153,8 +174,9 @@ type shownTable struct {
 const thin = 60
 
 func tableOf(f figure.Figure) shownTable {
-	return shownTable{f, f.Kind != "" && !f.Empty() || f.Graph != nil, f.Kind == figure.Time && len(f.Rows) > thin}
+	curves := f.Kind == figure.Time || f.Kind == figure.Steps
+	return shownTable{f, f.Kind != "" && !f.Empty() || f.Graph != nil, curves && len(f.Rows) > thin}
 }
 
-// minor reports whether a row of a thin table is not printed.
-func minor(t shownTable, row int) bool { return t.Thin && row%10 != 0 }
+// minor reports whether a row of a thin table is not printed: all but every tenth and the last.
+func minor(t shownTable, row int) bool { return t.Thin && row%10 != 0 && row != len(t.Rows)-1 }

@@ -5,8 +5,11 @@ package page
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +23,8 @@ import (
 var hostile = []string{
 	`</script><script>document.title="stolen"</script>`, `"><img src=x onerror=document.title="stolen">`,
 	"' onmouseover='document.title=1", "{{.Title}}", "javascript:document.title=1", "line\nbreak\r\n\ttab",
-	"\u202egnp.exe", "\u2066isolated", "👩‍👩‍👧", "\x00\xff\xfe", "]]>", "<!--", "--><b>", `\u003c/script\u003e`, "&lt;b&gt;", "`${1}`",
+	"\u202egnp.exe", "\u2066isolated", "a\u2028b\u2029c", `\", "kind": "bars`, "👩‍👩‍👧",
+	"\x00\xff\xfe", "]]>", "<!--", "--><b>", `\u003c/script\u003e`, "&lt;b&gt;", "`${1}`",
 	strings.Repeat("n", 64<<10),
 }
 
@@ -53,10 +57,10 @@ func report(name string) figure.Report {
 }
 
 // elements counts the elements and attributes of a page, and collects its texts, but for
-// those of its own program, of which there are many.
-func elements(t *testing.T, page []byte) (counts map[string]int, texts string) {
+// those of its own program, of which there are many, and the values of its attributes.
+func elements(t *testing.T, page []byte) (counts map[string]int, texts string, values map[string][]string) {
 	t.Helper()
-	counts = map[string]int{}
+	counts, values = map[string]int{}, map[string][]string{}
 	page = bytes.Replace(page, []byte(charts), nil, 1)
 	root, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -69,38 +73,69 @@ func elements(t *testing.T, page []byte) (counts map[string]int, texts string) {
 			counts[node.Data]++
 			for _, attribute := range node.Attr {
 				counts["@"+attribute.Key]++
+				values[attribute.Key] = append(values[attribute.Key], attribute.Val)
 			}
 		case html.TextNode:
 			all.WriteString(node.Data)
 		}
 	}
-	return counts, all.String()
+	return counts, all.String(), values
 }
 
-// A name of any characters is a text: it makes no element and no attribute.
+// axes of a chart, as its program reads them.
+type axes struct {
+	Kind string
+	X, Y figure.Axis
+}
+
+// A name of any characters is a text: it makes no element and no attribute, and arrives at
+// the charts' program as it is shown.
 func TestHostileNames(t *testing.T) {
 	page, err := Render(report("plain"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := elements(t, page)
+	want, _, _ := elements(t, page)
 	for _, name := range hostile {
 		page, err := Render(report(name))
 		if err != nil {
 			t.Fatalf("%.40q: %v", name, err)
 		}
-		found, texts := elements(t, page)
+		found, texts, values := elements(t, page)
 		if fmt.Sprint(found) != fmt.Sprint(want) {
 			t.Errorf("%.40q: elements and attributes\n%v, want\n%v", name, found, want)
 		}
 		if !strings.Contains(texts, visible(name)) {
 			t.Errorf("%.40q is not shown", name)
 		}
-		if strings.ContainsAny(texts, "\x00\u202e\u2066") {
+		attributes := strings.Join(slices.Concat(slices.Collect(maps.Values(values))...), "")
+		if strings.ContainsAny(texts+attributes, shapeless) {
 			t.Errorf("%.40q: characters without a shape are in the page", name)
+		}
+		if label := values["aria-label"]; !slices.ContainsFunc(label, func(one string) bool {
+			return strings.HasPrefix(one, "Chart: "+visible(name)+". The table")
+		}) {
+			t.Errorf("%.40q names no chart for screen readers", name)
+		}
+		charts := values["data-chart"]
+		if len(charts) != 6 {
+			t.Errorf("%.40q: %d charts", name, len(charts))
+		}
+		for _, text := range charts {
+			var read axes
+			if err := json.Unmarshal([]byte(text), &read); err != nil {
+				t.Errorf("%.40q: the program cannot read %.80s: %v", name, text, err)
+			}
+			axis := figure.Axis{Label: visible(name), Unit: visible(name)}
+			if want := (axes{read.Kind, axis, axis}); read != want {
+				t.Errorf("%.40q: a chart has %.200v", name, read)
+			}
 		}
 	}
 }
+
+// shapeless are characters that must not be in a page.
+const shapeless = "\x00\u202e\u2066\u2028\u2029"
 
 // The policy allows the page's own program and stylesheet, by their hashes, and nothing else.
 func TestPolicy(t *testing.T) {
@@ -191,6 +226,26 @@ func TestDownload(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("no link to %s", want)
+	}
+}
+
+// No figure has an empty place beside it.
+func TestWide(t *testing.T) {
+	half, whole := figure.Figure{Kind: figure.Bars}, figure.Figure{Kind: figure.Time}
+	for _, test := range []struct {
+		figures []figure.Figure
+		want    []bool
+	}{
+		{nil, []bool{}},
+		{[]figure.Figure{half}, []bool{true}},
+		{[]figure.Figure{half, half}, []bool{false, false}},
+		{[]figure.Figure{half, half, half}, []bool{false, false, true}},
+		{[]figure.Figure{half, whole, half, half, whole}, []bool{true, true, false, false, true}},
+		{[]figure.Figure{half, half, half, whole, half}, []bool{false, false, true, true, true}},
+	} {
+		if found := wide(test.figures); !slices.Equal(found, test.want) {
+			t.Errorf("%d figures: %v, want %v", len(test.figures), found, test.want)
+		}
 	}
 }
 
