@@ -224,8 +224,9 @@ func (s *topScreen) View() tea.View {
 		foot = "paused: space goes on, q ends"
 	}
 	lines := strings.Split(text, "\n")
-	if room := s.height - 2; s.height > 0 && len(lines) > room {
-		lines = lines[:max(room, 0)]
+	if room := max(s.height-2, 0); s.height > 0 && len(lines) > room {
+		foot += fmt.Sprintf("; %s below", counted(len(lines)-room, "line"))
+		lines = lines[:room]
 	}
 	if s.err != nil {
 		lines = append(lines, cut(printable(s.err.Error()), s.width))

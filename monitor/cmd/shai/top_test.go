@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,8 +70,27 @@ func TestTopFitsTheWindow(t *testing.T) {
 	s.Update(failed{errors.New("the monitor went away")})
 	shown := strings.Split(ansi.Strip(s.View().Content), "\n")
 	last := strings.Join(shown[len(shown)-2:], "; ")
-	if len(shown) > 10 || last != "the monitor went away; q ends, space pauses" {
+	if len(shown) > 10 || !strings.HasPrefix(last, "the monitor went away; q ends, space pauses; ") ||
+		!strings.HasSuffix(last, " lines below") {
 		t.Errorf("%d lines:\n%s", len(shown), strings.Join(shown, "\n"))
+	}
+}
+
+// However many sessions and denials there are, the last denials are below the first of them.
+func TestTopOfManySessions(t *testing.T) {
+	v := top.View{Pipelines: []top.Pipeline{{Name: "syse", Sessions: 2345}}}
+	for i := range 100 {
+		v.Sessions = append(v.Sessions, api.SessionStatus{Principal: fmt.Sprintf("user%d", i), Since: apitest.Began})
+		v.Denials = append(v.Denials, top.Denial{Pipeline: "syse", Reason: fmt.Sprint(i), Count: 1})
+	}
+	shown := ansi.Strip(renderTop(v, []audit.Record{{Event: audit.Event{Conduit: "/last"}}}, 80))
+	for _, want := range []string{"user9 ", "… and 2 335 more", "… and 90 more", "/last"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in\n%s", want, shown)
+		}
+	}
+	if lines := strings.Count(shown, "\n"); lines > 50 || strings.Contains(shown, "user10 ") {
+		t.Errorf("%d lines:\n%s", lines, shown)
 	}
 }
 

@@ -37,15 +37,40 @@ func renderTop(v top.View, denied []audit.Record, width int) string {
 		grid(width, []string{"TASK", "STATE", "ENFORCED", "CPU", "SUPERVISOR", "WORKERS", "RESTARTS"}, taskRows(v)),
 	}
 	if len(v.Denials) > 0 {
-		parts = append(parts, grid(width, []string{"DENIED", "TASK", "POLICY", "REASON"}, denialRows(v)))
+		headers := []string{"DENIED", "TASK", "POLICY", "REASON"}
+		parts = append(parts, firsts(width, headers, denialRows(v), len(v.Denials)))
 	}
 	if len(v.Sessions) > 0 {
-		parts = append(parts, grid(width, []string{"SESSION", "TASK", "MODE", "FROM", "FOR"}, sessionRows(v)))
+		headers := []string{"SESSION", "TASK", "MODE", "FROM", "FOR"}
+		parts = append(parts, firsts(width, headers, sessionRows(v), live(v)))
 	}
 	if len(denied) > 0 {
 		parts = append(parts, lastDenials(denied, width))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// rowsShown is the number of rows of a table that grows with users: what is below it has to be
+// on the screen, too.
+const rowsShown = 10
+
+// firsts renders the first rows, and says how many of all there are besides.
+func firsts(width int, headers []string, rows [][]string, all int) string {
+	shown := rows[:min(len(rows), rowsShown)]
+	text := grid(width, headers, shown)
+	if more := all - len(shown); more > 0 {
+		text += faint.Render(fmt.Sprintf("… and %s more", grouped(more))) + "\n"
+	}
+	return text
+}
+
+// live is the number of sessions now, of which a view lists some.
+func live(v top.View) int {
+	count := 0
+	for _, pipeline := range v.Pipelines {
+		count += pipeline.Sessions
+	}
+	return count
 }
 
 func readiness(v top.View) string {
