@@ -19,8 +19,11 @@ func flow(in Input) (figure.Section, *figure.Absent) {
 		Text: "Tasks and the conduits that they are expected to read and write. Each item of a conduit has its own policy; " +
 			"an arrow is a way that policies may allow, and not a permission.",
 	}
-	for _, pipeline := range in.Given.Pipelines {
+	for _, pipeline := range in.Given.Pipelines[:min(len(in.Given.Pipelines), drawn)] {
 		section.Figures = append(section.Figures, flowGraph(pipeline, in.Given.Tasks))
+	}
+	if len(in.Given.Pipelines) > drawn {
+		section.Text += fmt.Sprintf(" The first %d of %d pipelines.", drawn, len(in.Given.Pipelines))
 	}
 	if len(section.Figures) == 0 {
 		return section, &figure.Absent{What: section.Title,
@@ -57,9 +60,17 @@ func flowGraph(pipeline sources.Pipeline, tasks []sources.Task) figure.Figure {
 			figure.Words(strings.Join(reads, ", ")), figure.Words(strings.Join(writes, ", ")),
 			figure.Words(nodes[indexOf(nodes, task+t)].Remark)}})
 	}
+	f.Rows = limited(f.Rows, &f.Notes)
+	if len(nodes) > legible {
+		f.Notes = append(f.Notes, fmt.Sprintf("Not drawn: nobody can read a drawing of %d tasks and conduits.", len(nodes)))
+		return f
+	}
 	f.Graph = layOut(nodes, arrows)
 	return f
 }
+
+// legible is the largest number of nodes that are drawn.
+const legible = 100
 
 // node is a node with the key by which arrows name it.
 type node struct {

@@ -4,6 +4,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"shai.dev/monitor/internal/report/figure"
@@ -58,7 +59,20 @@ func growth(in Input) (figure.Section, *figure.Absent) {
 		Columns: []figure.Column{{Title: "expected accesses"}, {Title: "time, s", Colour: "modes-shai"},
 			{Title: "instances", Hidden: true}, {Title: "ns for each access", Hidden: true}},
 	}
-	f.Rows = limited(rows, &f.Notes)
+	f.Rows = spread(rows, &f.Notes)
 	section.Figures = []figure.Figure{f}
 	return section, nil
+}
+
+// spread keeps rows from the first to the last at equal distances, and says how many there are.
+func spread(rows []figure.Row, notes *[]string) []figure.Row {
+	if len(rows) <= most {
+		return rows
+	}
+	*notes = append(*notes, fmt.Sprintf("%d of %d analyses, from the smallest to the largest.", most, len(rows)))
+	kept := make([]figure.Row, most)
+	for i := range kept {
+		kept[i] = rows[i*(len(rows)-1)/(most-1)]
+	}
+	return kept
 }

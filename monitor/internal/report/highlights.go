@@ -28,8 +28,8 @@ func highlights(in Input) []figure.Highlight {
 			Remark: "without enforcement it leaked; policy " + policyName(v.Leak.Audit.Policy) + " forbids it"})
 	}
 	refused, undecided := int64(0), int64(0)
-	for _, run := range in.Given.Analyses {
-		refused, undecided = max(refused, run.Status.Refused), max(undecided, run.Status.Undecided)
+	for _, status := range newestAnalyses(in.Given.Analyses) {
+		refused, undecided = refused+status.Refused, undecided+status.Undecided
 	}
 	if refused > 0 {
 		found = append(found, figure.Highlight{Value: figure.Digits(float64(refused)), Good: true,
@@ -71,11 +71,11 @@ func throughputHighlight(results sources.Results) []figure.Highlight {
 	if mode.Overhead == nil {
 		return nil
 	}
-	length := lengthOf(last.SessionLength) + " queries"
+	label := "throughput lost in sessions of " + queries(last.SessionLength)
 	if last.SessionLength == 0 {
-		length = "the whole run"
+		label = "throughput lost when sessions last the whole run"
 	}
-	return []figure.Highlight{highlight(percent(*mode.Overhead), "%", "throughput lost in sessions of "+length)}
+	return []figure.Highlight{highlight(percent(*mode.Overhead), "%", label)}
 }
 
 func highlight(e sources.Estimate, unit, label string) figure.Highlight {
@@ -87,7 +87,7 @@ func highlight(e sources.Estimate, unit, label string) figure.Highlight {
 	}
 	value := figure.Digits(e.Value) + " " + unit
 	switch doubt := caveat(e); {
-	case e.Low != nil && *e.Low < 0 && *e.High > 0:
+	case e.Low != nil && e.High != nil && *e.Low <= 0 && *e.High >= 0:
 		value = belowNoise
 	case doubt != "":
 		remark += "; " + doubt

@@ -32,11 +32,11 @@ func overTime(in Input) (figure.Section, *figure.Absent) {
 		case "stat":
 			stats.Rows = append(stats.Rows, statRows(panel)...)
 		case "timeseries":
-			section.Figures = append(section.Figures, timeline(panel))
+			section.Figures = append(section.Figures, orNoData(timeline(panel)))
 		case "bar":
-			section.Figures = append(section.Figures, bars(panel))
+			section.Figures = append(section.Figures, orNoData(bars(panel)))
 		case "table":
-			section.Figures = append(section.Figures, labelled(panel))
+			section.Figures = append(section.Figures, orNoData(labelled(panel)))
 		}
 	}
 	section.Figures = append([]figure.Figure{stats}, section.Figures...)
@@ -44,6 +44,14 @@ func overTime(in Input) (figure.Section, *figure.Absent) {
 }
 
 const noData = "No data in this range."
+
+// orNoData says of a figure without a number that there is none.
+func orNoData(f figure.Figure) figure.Figure {
+	if f.Empty() {
+		f.Columns, f.Rows, f.Notes = nil, nil, []string{noData}
+	}
+	return f
+}
 
 // base converts Grafana's unit to a base unit of figure.ScaleFor, or to what is shown.
 func base(unit string) string {
@@ -115,10 +123,6 @@ func timeline(panel boards.Reading) figure.Figure {
 	f := panelFigure(panel, figure.Time)
 	f.X, f.Stacked = figure.Axis{Label: "time (UTC)"}, panel.Stacked
 	curves := curvesOf(panel)
-	if len(curves) == 0 {
-		f.Notes = []string{noData}
-		return f
-	}
 	if len(curves) > drawn {
 		slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(b.sum, a.sum) })
 		f.Notes = append(f.Notes, fmt.Sprintf("The %d largest of %d curves.", drawn, len(curves)))
@@ -185,10 +189,6 @@ func bars(panel boards.Reading) figure.Figure {
 		}
 		values[across][by] = series.Points[0].Value
 		names[by] = true
-	}
-	if len(values) == 0 {
-		f.Notes = []string{noData}
-		return f
 	}
 	scale := figure.ScaleFor(base(panel.Queries[0].Unit), greatest(panel.Results[0]))
 	f.Y = figure.Axis{Unit: scale.Unit}
@@ -260,9 +260,6 @@ func labelled(panel boards.Reading) figure.Figure {
 			one.labels[i] = valueOf(column.Label, one.labels[i])
 		}
 		f.Rows = append(f.Rows, figure.Row{Name: strings.Join(one.labels, ", "), Cells: one.cells})
-	}
-	if len(f.Rows) == 0 {
-		f.Notes = []string{noData}
 	}
 	f.Rows = limited(f.Rows, &f.Notes)
 	return f

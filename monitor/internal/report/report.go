@@ -56,7 +56,27 @@ func Compose(in Input) figure.Report {
 	}
 	report.Highlights = highlights(in)
 	report.Downloads = downloads(in.Given)
+	identify(report.Sections)
 	return report
+}
+
+// identify gives sections and figures with the same identifier, as of a file that was given
+// twice, different ones.
+func identify(sections []figure.Section) {
+	taken := map[string]bool{}
+	take := func(id *string) {
+		free := *id
+		for n := 2; taken[free]; n++ {
+			free = fmt.Sprintf("%s-%d", *id, n)
+		}
+		taken[free], *id = true, free
+	}
+	for i := range sections {
+		take(&sections[i].ID)
+		for j := range sections[i].Figures {
+			take(&sections[i].Figures[j].ID)
+		}
+	}
 }
 
 // bestFirst orders results: those of the most rounds first.

@@ -38,11 +38,15 @@ func session(in Input) (figure.Section, *figure.Absent) {
 	return section, nil
 }
 
-// allSamples are those of samples.csv, and those within results.
+// allSamples are those of samples.csv, and those within results. The same ones, which a
+// benchmark writes into both, are there once.
 func allSamples(given sources.All) []sources.Samples {
 	all := slices.Clone(given.Samples)
 	for _, results := range given.Results {
-		if len(results.Slices) > 0 {
+		known := slices.ContainsFunc(all, func(s sources.Samples) bool {
+			return slices.EqualFunc(s.Slices, results.Slices, sources.Slice.Equal)
+		})
+		if len(results.Slices) > 0 && !known {
 			all = append(all, sources.Samples{Name: results.Name, Slices: results.Slices})
 		}
 	}

@@ -24,8 +24,8 @@ func stopped(in Input) (figure.Section, *figure.Absent) {
 	if in.Given.Verification != nil {
 		section.Figures = append(section.Figures, leak(*in.Given.Verification))
 	}
-	if len(in.Given.Analyses) > 0 {
-		section.Figures = append(section.Figures, ahead(in.Given.Analyses)...)
+	if newest := newestAnalyses(in.Given.Analyses); len(newest) > 0 {
+		section.Figures = append(section.Figures, ahead(newest)...)
 	}
 	if in.Given.Recorded {
 		section.Figures = append(section.Figures, refusals(in.Given.Denials)...)
@@ -62,14 +62,20 @@ func leak(found sources.Verification) figure.Figure {
 	return f
 }
 
-// ahead shows what the newest analysis of each pipeline decided.
-func ahead(runs []sources.AnalysisRun) []figure.Figure {
-	newest := map[string]sources.AnalysisRun{}
+// newestAnalyses returns for each pipeline the newest analysis that has decided something.
+func newestAnalyses(runs []sources.AnalysisRun) map[string]sources.AnalysisStatus {
+	newest := map[string]sources.AnalysisStatus{}
 	for _, run := range runs {
-		if known, found := newest[run.Spec.Pipeline]; !found || run.Status.StartTime.After(known.Status.StartTime) {
-			newest[run.Spec.Pipeline] = run
+		known, found := newest[run.Spec.Pipeline]
+		if run.Status.Expected > 0 && (!found || run.Status.StartTime.After(known.StartTime)) {
+			newest[run.Spec.Pipeline] = run.Status
 		}
 	}
+	return newest
+}
+
+// ahead shows what the analyses of the pipelines decided.
+func ahead(newest map[string]sources.AnalysisStatus) []figure.Figure {
 	policies := map[string]float64{}
 	accesses := figure.Figure{
 		ID: "stopped-ahead", Title: "What the analysis decided ahead of time",
@@ -78,7 +84,7 @@ func ahead(runs []sources.AnalysisRun) []figure.Figure {
 		Columns: []figure.Column{{Title: "granted"}, {Title: "refused"}, {Title: "left to the monitor"}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(newest)) {
-		status := newest[name].Status
+		status := newest[name]
 		accesses.Rows = append(accesses.Rows, figure.Row{Name: name + ", everything", Cells: []figure.Cell{
 			figure.Number(float64(status.Granted)), figure.Number(float64(status.Refused)),
 			figure.Number(float64(status.Undecided))}})
@@ -137,9 +143,15 @@ func policyName(policy string) string {
 	return name
 }
 
-// times is the number of refusals that a record stands for.
-func times(record audit.Record) float64 {
-	return 1 + float64(record.Repeated) + float64(record.Omitted)
+// times is the number of refusals that a record stands for. One of repeated refusals does
+// not count the first, which has a record of its own.
+func times(record audit.Record) float64 { return float64(max(1, record.Repeated, record.Omitted)) }
+
+// newestFirst orders records of several logs.
+func newestFirst(records []audit.Record) []audit.Record {
+	return slices.SortedStableFunc(slices.Values(records), func(a, b audit.Record) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Sequence, a.Sequence))
+	})
 }
 
 // refusals shows the denials of the audit log.
@@ -148,14 +160,14 @@ func refusals(records []audit.Record) []figure.Figure {
 	latest := figure.Figure{
 		ID: "stopped-latest", Title: "The latest refusals", Caption: "From the audit log, the newest first.",
 		X: figure.Axis{Label: "time"},
-		Columns: []figure.Column{{Title: "who", Text: true}, {Title: "what", Text: true}, {Title: "policy", Text: true},
-			{Title: "why", Text: true}},
+		Columns: []figure.Column{{Title: "times"}, {Title: "who", Text: true}, {Title: "what", Text: true},
+			{Title: "policy", Text: true}, {Title: "why", Text: true}},
 	}
-	for _, record := range slices.Backward(records) {
+	for _, record := range newestFirst(records) {
 		by[cmp.Or(policyName(record.Policy), "(no policy)")] += times(record)
 		if len(latest.Rows) < most {
 			latest.Rows = append(latest.Rows, figure.Row{Name: record.Time.UTC().Format(instant), Cells: []figure.Cell{
-				figure.Words(cmp.Or(record.Instance, record.Task, record.Principal)),
+				figure.Number(times(record)), figure.Words(cmp.Or(record.Instance, record.Task, record.Principal)),
 				figure.Words(strings.TrimSpace(record.Operation + " " + record.Conduit)),
 				figure.Words(record.Policy), figure.Words(record.Reason)}})
 		}
@@ -165,7 +177,7 @@ func refusals(records []audit.Record) []figure.Figure {
 		return []figure.Figure{latest}
 	}
 	if len(records) > most {
-		latest.Notes = append(latest.Notes, fmt.Sprintf("%d of %d.", most, len(records)))
+		latest.Notes = append(latest.Notes, fmt.Sprintf("The first %d of %d records.", most, len(records)))
 	}
 	return []figure.Figure{counts("stopped-denials", "Refused when asked for, by policy",
 		"Refusals in the audit log that was given, with those that a record stands for.", "policy", by), latest}

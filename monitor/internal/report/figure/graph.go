@@ -19,7 +19,6 @@ type Node struct {
 
 // Edge is an arrow; From and To are indexes of nodes.
 type Edge struct {
-	From    int  `json:"from"`
-	To      int  `json:"to"`
-	Refused bool `json:"refused,omitempty"`
+	From int `json:"from"`
+	To   int `json:"to"`
 }

@@ -16,9 +16,12 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
+// Forms are what a report shows, for messages.
+const Forms = "results.json, session.json or samples.csv of a measurement, objects as kubectl get -o json prints them, " +
+	"or records of shai audit -o json"
+
 // ErrUnknown is the error for a text that is nothing that a report shows.
-var ErrUnknown = errors.New("not of a known form; expected results.json, session.json or samples.csv of a measurement, " +
-	"objects as kubectl get -o json prints them, or records of shai audit -o json")
+var ErrUnknown = errors.New("not of a known form; expected " + Forms)
 
 // Add reads a text and adds what it has. The error for one of no known form is ErrUnknown.
 func (a *All) Add(name string, text []byte) error {
@@ -58,7 +61,7 @@ func decode(text []byte) ([]json.RawMessage, error) {
 			if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
 				return values, nil
 			} else if err != nil {
-				return nil, fmt.Errorf("no valid JSON: %w", err)
+				return nil, fmt.Errorf("no valid JSON: %w; was it written to its end? Make it again, or leave it out", err)
 			}
 			values = append(values, value)
 		}
@@ -68,11 +71,11 @@ func decode(text []byte) ([]json.RawMessage, error) {
 		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 			return values, nil
 		} else if err != nil {
-			return nil, ErrUnknown
+			return nil, fmt.Errorf("%w (as YAML: %w)", ErrUnknown, err)
 		}
 		value, err := json.Marshal(document)
 		if err != nil {
-			return nil, ErrUnknown
+			return nil, fmt.Errorf("%w (as YAML: %w)", ErrUnknown, err)
 		}
 		values = append(values, value)
 	}

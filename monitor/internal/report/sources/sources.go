@@ -5,6 +5,8 @@
 package sources
 
 import (
+	"encoding/json"
+	"maps"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
@@ -25,19 +27,17 @@ type All struct {
 
 // Results are the results of a benchmark, as loadgen writes them.
 type Results struct {
-	Name            string                  `json:"-"` // of the Benchmark, or the file
-	Format          int                     `json:"format"`
-	Size            Size                    `json:"size"`
-	Seed            int64                   `json:"seed"`
-	Machine         Machine                 `json:"machine"`
-	Throughput      []Throughput            `json:"throughput"`
-	AddedPerSession map[string]Estimate     `json:"addedPerSession"`
-	Interceptions   map[string]Interception `json:"interceptions"`
-	Latency         []Latency               `json:"latency"`
-	Scenario        string                  `json:"scenario"`
-	Notes           []string                `json:"notes"` // what the measurement could not do
-	Slices          []Slice                 `json:"samples"`
-	Text            []byte                  `json:"-"` // as it was given
+	Name            string              `json:"-"` // of the Benchmark, or the file
+	Format          int                 `json:"format"`
+	Size            Size                `json:"size"`
+	Seed            int64               `json:"seed"`
+	Machine         Machine             `json:"machine"`
+	Throughput      []Throughput        `json:"throughput"`
+	AddedPerSession map[string]Estimate `json:"addedPerSession"`
+	Latency         []Latency           `json:"latency"`
+	Notes           []string            `json:"notes"` // what the measurement could not do
+	Slices          []Slice             `json:"samples"`
+	Text            []byte              `json:"-"` // as it was given
 }
 
 // Size says how much was measured.
@@ -50,6 +50,10 @@ type Size struct {
 	ConcurrentUsers int      `json:"concurrent_users"`
 	Modes           []string `json:"modes"`
 	Seed            int64    `json:"seed"`
+	// Phases, if there are any, change the number of users during a slice, and a share of
+	// users comes from another region than the analysis expects.
+	Phases       []json.RawMessage `json:"phases"`
+	Mispredicted float64           `json:"mispredicted"`
 }
 
 // Machine describes where it was measured.
@@ -77,22 +81,13 @@ type Throughput struct {
 
 // Mode has the figures of a mode. Those that compare it are nil for mode baseline.
 type Mode struct {
-	Queries               int64               `json:"queries"`
-	Sessions              int64               `json:"sessions"`
 	QueriesPerSecond      Estimate            `json:"queriesPerSecond"`
 	CPUMicrosPerQuery     Estimate            `json:"cpuMicrosPerQuery"`
-	CPUMicrosPerSession   Estimate            `json:"cpuMicrosPerSession"`
 	LatencyMilliseconds   map[string]Estimate `json:"latencyMilliseconds"` // by "p50", "p99"
 	DriverShare           float64             `json:"driverShare"`
 	Overhead              *Estimate           `json:"overhead"`
 	CPUOverhead           *Estimate           `json:"cpuOverhead"`
 	AddedCPUMicrosPerItem *Estimate           `json:"addedCpuMicrosPerQuery"`
-}
-
-// Interception counts what the monitor, or the supervisor in its place, was asked.
-type Interception struct {
-	PerSession float64 `json:"perSession"`
-	PerQuery   float64 `json:"perQuery"`
 }
 
 // Latency is the distribution of a mode's latencies at one session length.
@@ -163,6 +158,12 @@ type Slice struct {
 	ProcessSeconds map[string]float64 `json:"process_cpu_seconds"` // CPU time by process
 }
 
+// Equal tells whether two slices have the same figures.
+func (s Slice) Equal(other Slice) bool {
+	return s.Mode == other.Mode && s.SessionLength == other.SessionLength && s.Sessions == other.Sessions &&
+		maps.Equal(s.ProcessSeconds, other.ProcessSeconds)
+}
+
 // Verification is what a leak attempt found.
 type Verification struct {
 	Leak struct {
@@ -170,8 +171,7 @@ type Verification struct {
 			Leaked bool `json:"leaked"`
 		} `json:"baseline"`
 		Shai struct {
-			Leaked   bool `json:"leaked"`
-			Withheld int  `json:"withheld"`
+			Leaked bool `json:"leaked"`
 		} `json:"shai"`
 		Document string       `json:"document"`
 		Audit    audit.Record `json:"audit"`
@@ -201,8 +201,6 @@ type AnalysisStatus struct {
 	Refused              int64     `json:"refused"`
 	Undecided            int64     `json:"undecided"`
 	Members              []struct {
-		Conduits  int64 `json:"conduits"`
-		Classes   int64 `json:"classes"`
 		Instances int64 `json:"instances"`
 	} `json:"members"`
 	Accesses []struct {
