@@ -13,7 +13,8 @@ import (
 // Resolved is a pipeline with its tasks, with all variables replaced.
 type Resolved struct {
 	Pipeline Pipeline
-	Tasks    []Task // in the pipeline's order
+	Tasks    []Task    // in the pipeline's order
+	Policies []*Policy // that these refer to, by name; callers must not alter them
 }
 
 var (
@@ -50,7 +51,31 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 		r.task(object, &task.Spec)
 		resolved.Tasks = append(resolved.Tasks, task)
 	}
+	for _, name := range resolved.policyNames() {
+		resolved.Policies = append(resolved.Policies, index["Policy/"+name].value.(*Policy))
+	}
 	return resolved, r.errors.inOrder().orNil()
+}
+
+// policyNames returns the names of the policies that pipeline and tasks refer to, in order.
+func (r *Resolved) policyNames() []string {
+	var references []*PolicyReference
+	for _, conduit := range r.Pipeline.Spec.Conduits {
+		references = append(references, conduit.Policy)
+		for _, path := range conduit.Paths {
+			references = append(references, path.Policy)
+		}
+	}
+	for _, task := range r.Tasks {
+		references = append(references, task.Spec.Taint)
+	}
+	names := map[string]bool{}
+	for _, reference := range references {
+		if reference != nil {
+			names[reference.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // ResolveFactSource replaces $(NAME) in the origin of a source's facts. A source belongs

@@ -9,9 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 
 	"shai.dev/monitor/internal/manifest"
 )
@@ -42,35 +40,25 @@ var speaksOfConduits = regexp.MustCompile(`\b(?:hasPol|cIdExists)\b`)
 // Of returns a hash of a pipeline's meaning.
 func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 	m := meaning{Spec: resolved.Pipeline.Spec, Tasks: resolved.Tasks}
-	texts := map[string]*manifest.Policy{}
-	for _, p := range bundle.Policies() {
-		texts[p.Metadata.Name] = p
+	reached, asks := map[string]bool{}, false
+	for _, p := range resolved.Policies {
+		reached[p.Metadata.Name] = true
+		asks = asks || speaksOfConduits.MatchString(p.Spec.Text)
 	}
-	reached := map[string]bool{}
-	for _, conduit := range m.Spec.Conduits {
-		reach(reached, conduit.Policy)
-		for _, path := range conduit.Paths {
-			reach(reached, path.Policy)
-		}
-	}
-	for _, task := range m.Tasks {
-		reach(reached, task.Spec.Taint)
-	}
-	asks := slices.ContainsFunc(slices.Collect(maps.Keys(reached)), func(name string) bool {
-		return texts[name] != nil && speaksOfConduits.MatchString(texts[name].Spec.Text)
-	})
 	for _, p := range bundle.Pipelines() {
 		if !asks || p.Metadata.Name == resolved.Pipeline.Metadata.Name {
 			continue
 		}
 		for _, rule := range rulesOf(p) {
 			m.Foreign = append(m.Foreign, rule)
-			reach(reached, rule.Path.Policy)
+			if rule.Path.Policy != nil {
+				reached[rule.Path.Policy.Name] = true
+			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(reached)) {
-		if p := texts[name]; p != nil {
-			m.Policies = append(m.Policies, policyMeaning{name, p.Spec.Text, p.Spec.Mode})
+	for _, p := range bundle.Policies() {
+		if reached[p.Metadata.Name] {
+			m.Policies = append(m.Policies, policyMeaning{p.Metadata.Name, p.Spec.Text, p.Spec.Mode})
 		}
 	}
 	text, err := json.Marshal(m)
@@ -79,12 +67,6 @@ func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-func reach(reached map[string]bool, reference *manifest.PolicyReference) {
-	if reference != nil {
-		reached[reference.Name] = true
-	}
 }
 
 func rulesOf(p *manifest.Pipeline) []foreignRule {

@@ -26,8 +26,11 @@ type Counter struct {
 
 // in returns the series of a scope with these values. It allocates nothing unless the series is new.
 func (c *Counter) in(s *scope, of values) *series {
-	return s.series[c.at].get(of, func() *series { return &series{} })
+	return s.series[c.at].get(of, newSeries)
 }
+
+// begin begins the series of a scope that are new at 0.
+func (c *Counter) begin(s *scope, of ...values) { s.series[c.at].fill(of, newSeries) }
 
 func (c *Counter) all(s *scope) map[values]*series { return s.series[c.at].all() }
 
@@ -49,6 +52,8 @@ type series struct {
 	count    atomic.Uint64
 	exemplar exemplar
 }
+
+func newSeries() *series { return &series{} }
 
 func (s *series) add(number uint64) { s.count.Add(number) }
 
@@ -102,16 +107,22 @@ func (g *growing[K, V]) get(key K, made func() V) V {
 	if value, found := g.all()[key]; found {
 		return value
 	}
+	return g.fill([]K{key}, made)[key]
+}
+
+// fill makes the values that keys lack, and returns the map that has them.
+func (g *growing[K, V]) fill(keys []K, made func() V) map[K]V {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if value, found := g.all()[key]; found {
-		return value
-	}
-	value, next := made(), map[K]V{}
+	next := map[K]V{}
 	maps.Copy(next, g.all())
-	next[key] = value
+	for _, key := range keys {
+		if _, found := next[key]; !found {
+			next[key] = made()
+		}
+	}
 	g.current.Store(&next)
-	return value
+	return next
 }
 
 // remove removes what a condition holds for.

@@ -55,10 +55,10 @@ func New() *Metrics {
 	m.scopes.begin(len(m.counters))
 	m.monitor = newScope("", len(m.counters))
 	for _, plain := range []*Counter{m.auditFailures, m.scrapesRejected} {
-		plain.in(m.monitor, values{}).add(0) // they have a value before anything happens
+		plain.begin(m.monitor, values{}) // they have a value before anything happens
 	}
 	for _, succeeded := range []bool{true, false} {
-		m.factChanges.in(m.monitor, values{resultOf(succeeded)}).add(0)
+		m.factChanges.begin(m.monitor, values{resultOf(succeeded)})
 	}
 	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -148,7 +148,7 @@ func (m *Metrics) FollowSources(names []string) {
 	m.monitor.keep(&m.scopes, map[string][]string{sourceLabel.Name: names})
 	m.fetchFailures.keepIn(m.monitor)
 	for _, name := range names {
-		m.fetchFailures.in(m.monitor, values{m.monitor.label(&m.scopes, sourceLabel, name)}).add(0)
+		m.fetchFailures.begin(m.monitor, values{m.monitor.label(&m.scopes, sourceLabel, name)})
 	}
 }
 

@@ -54,7 +54,7 @@ func expectSeries(t *testing.T, m *Metrics, name string, want ...string) {
 
 // everything counts one of each, so that every metric has a value.
 func everything(m *Metrics) *Pipeline {
-	p := m.Pipeline("syse", []string{"worker"}, []string{"documents"})
+	p := m.Pipeline("syse", Names{Tasks: []string{"worker"}, Conduits: []string{"documents"}})
 	p.SessionBegan()
 	p.SessionEnded("shai")
 	p.Bound(Analyzed)
@@ -137,7 +137,7 @@ func TestPromtoolHasNoFinding(t *testing.T) {
 
 func TestWhatHappensIsWhatIsCounted(t *testing.T) {
 	m := New()
-	p := m.Pipeline("syse", []string{"worker"}, []string{"documents", "index"})
+	p := m.Pipeline("syse", Names{Tasks: []string{"worker"}, Conduits: []string{"documents", "index"}})
 	for i := range 7 {
 		p.Decided("documents", "read", i%2 == 0)
 	}
@@ -174,7 +174,7 @@ func TestWhatHappensIsWhatIsCounted(t *testing.T) {
 // Exemplars carry the number of the audit record, whichever is known first: it, or the time.
 func TestExemplarsNameTheAuditRecord(t *testing.T) {
 	m := New()
-	p := m.Pipeline("syse", []string{"worker"}, nil)
+	p := m.Pipeline("syse", Names{Tasks: []string{"worker"}})
 	p.Denied("worker", "friends", ByPolicy).Recorded(17)
 	p.Intercepted(Open, 3*time.Microsecond).Recorded(18)
 	early := p.Begin(Path)
@@ -207,7 +207,7 @@ func TestHostileValuesAreSafe(t *testing.T) {
 	for name, value := range hostile {
 		t.Run(name, func(t *testing.T) {
 			m := New()
-			p := m.Pipeline(value, []string{value}, []string{value})
+			p := m.Pipeline(value, Names{[]string{value}, []string{value}, []Policy{{Name: value}}})
 			p.Decided(value, "read", true)
 			p.Denied(value, value, ByPolicy)
 			p.Refused(value)
@@ -243,7 +243,7 @@ func TestNamesAreBounded(t *testing.T) {
 	for i := range many {
 		names = append(names, fmt.Sprint("n", i))
 	}
-	p := m.Pipeline("wide", names, names)
+	p := m.Pipeline("wide", Names{Tasks: names, Conduits: names})
 	m.FollowSources(names)
 	for _, name := range names {
 		p.Decided(name, "read", true)
@@ -291,7 +291,7 @@ func TestPipelinesAreBounded(t *testing.T) {
 	m := New()
 	const many = maxPipelines + 100
 	for i := range many {
-		p := m.Pipeline(fmt.Sprint("p", i), []string{"worker", "indexer", "third"}, nil)
+		p := m.Pipeline(fmt.Sprint("p", i), Names{Tasks: []string{"worker", "indexer", "third"}})
 		p.SessionEnded("shai")
 		for _, task := range []string{"worker", "indexer", "third"} {
 			p.Restarted(task)
@@ -313,27 +313,71 @@ func TestPipelinesAreBounded(t *testing.T) {
 func TestSeriesOfRemovedPipelinesDisappear(t *testing.T) {
 	m := New()
 	for i := range 3 * limits["task"].all {
-		p := m.Pipeline(fmt.Sprint("p", i), []string{"worker"}, []string{"documents"})
+		p := m.Pipeline(fmt.Sprint("p", i), Names{[]string{"worker"}, []string{"documents"},
+			[]Policy{{Name: fmt.Sprint("policy", i)}}})
 		p.Restarted("worker")
-		p.Denied("worker", fmt.Sprint("policy", i), ByPolicy)
 		p.Close()
 		p.Close()
 		p.Restarted("worker") // nobody sees it
 	}
 	expectSeries(t, m, "shai_task_restarts_total")
-	before := m.Pipeline("syse", []string{"old", "kept"}, []string{"old", "kept"})
+	before := m.Pipeline("syse", Names{Tasks: []string{"old", "kept"}, Conduits: []string{"old", "kept"}})
 	before.Restarted("old")
 	before.Restarted("kept")
 	before.Decided("old", "read", true)
-	after := m.Pipeline("syse", []string{"kept", "new"}, []string{"kept"})
+	after := m.Pipeline("syse", Names{Tasks: []string{"kept", "new"}, Conduits: []string{"kept"}})
 	before.Close()
 	after.Restarted("kept")
 	after.Restarted("new")
 	expectSeries(t, m, "shai_task_restarts_total", `shai_task_restarts_total{pipeline="syse",task="kept"} 2`,
 		`shai_task_restarts_total{pipeline="syse",task="new"} 1`)
 	expectSeries(t, m, "shai_conduit_decisions_total")
+	m.Pipeline("last", Names{Tasks: []string{"worker"}, Policies: []Policy{{Name: "friends"}}})
+	expectSeries(t, m, "shai_denials_total",
+		`shai_denials_total{pipeline="last",policy="friends",reason="policy",task="worker"} 0`,
+		`shai_denials_total{pipeline="last",policy="friends",reason="taint",task="worker"} 0`)
 	m.FollowSources([]string{"a", "b"})
 	m.FetchFailed("a")
 	m.FollowSources([]string{"b"})
 	expectSeries(t, m, "shai_fact_source_failures_total", `shai_fact_source_failures_total{source="b"} 0`)
+}
+
+// Policies that are renamed again and again leave their places to those that follow. What a
+// pipeline was denied by the policies of others goes, too, with the next change of its own.
+func TestPlacesOfRenamedPoliciesAreFree(t *testing.T) {
+	m := New()
+	named := func(i int) Names {
+		return Names{Tasks: []string{"worker"}, Policies: []Policy{{Name: "kept"}, {Name: fmt.Sprint("own", i)}}}
+	}
+	p := m.Pipeline("syse", named(0))
+	p.Denied("worker", "kept", ByPolicy)
+	last := int(3 * limits["policy"].all)
+	for i := range last {
+		p.Denied("worker", fmt.Sprint("of others", i), ByPolicy)
+		p.Denied("worker", "", NoPolicy)
+		next := m.Pipeline("syse", named(i+1))
+		p.Close()
+		p = next
+	}
+	series := func(policy string, reason Reason, count int) string {
+		return fmt.Sprintf(`shai_denials_total{pipeline="syse",policy="%s",reason="%s",task="worker"} %d`, policy, reason, count)
+	}
+	own := fmt.Sprint("own", last)
+	expectSeries(t, m, "shai_denials_total", series("", NoPolicy, last), series("kept", ByPolicy, 1),
+		series("kept", ByTaint, 0), series(own, ByPolicy, 0), series(own, ByTaint, 0))
+}
+
+// What begins at 0 for each task and policy is bounded as what is counted.
+func TestExpectedDenialsAreBounded(t *testing.T) {
+	m := New()
+	var names Names
+	for i := range 300 {
+		names.Tasks = append(names.Tasks, fmt.Sprint("task", i))
+		names.Policies = append(names.Policies, Policy{Name: fmt.Sprint("policy", i)})
+	}
+	m.Pipeline("wide", names)
+	lines := seriesOf(exposition(t, m, "text/plain"), "shai_denials_total")
+	if want := (limits["task"].each + 1) * (limits["policy"].each + 1) * 2; int64(len(lines)) != want {
+		t.Errorf("%d series, want %d", len(lines), want)
+	}
 }

@@ -17,23 +17,56 @@ type Pipeline struct {
 	close   sync.Once
 }
 
-// Pipeline returns what counts for a pipeline with these tasks and conduits. The caller calls
-// Close when the pipeline is removed. Counters of rare events that alerts are about begin at 0
-// here: the first event would otherwise not be seen as an increase.
-func (m *Metrics) Pipeline(name string, tasks, conduits []string) *Pipeline {
+// Names are those in a pipeline's manifests that labels have values for.
+type Names struct {
+	Tasks, Conduits []string
+	Policies        []Policy // of conduits and taints
+}
+
+// Policy is a policy that a pipeline's manifests refer to.
+type Policy struct {
+	Name    string
+	Relaxed string // the mode in which it denies nothing, Audit or Warn; empty if it is enforced
+}
+
+// Pipeline returns what counts for a pipeline with these names. The caller calls Close when the
+// pipeline is removed. Counters of rare events begin at 0 here, since the first event would
+// otherwise not be seen as an increase; and which names have series of their own depends on the
+// manifests alone.
+func (m *Metrics) Pipeline(name string, of Names) *Pipeline {
 	p := &Pipeline{metrics: m}
-	p.scope = m.scopes.enter(p, name, tasks, conduits)
-	for _, task := range tasks { // now: which have series of their own depends on the manifest alone
-		p.add(m.restarts, 0, p.task(task))
-		p.add(m.discardedWorker, 0, p.task(task))
-	}
+	p.scope = m.scopes.enter(p, name, of)
 	for _, result := range analysisResults {
-		p.add(m.analyses, 0, result)
+		m.analyses.begin(p.scope, values{result})
 	}
-	for _, conduit := range conduits {
+	for _, task := range of.Tasks {
+		m.restarts.begin(p.scope, values{p.task(task)})
+		m.discardedWorker.begin(p.scope, values{p.task(task)})
+	}
+	p.expect(of)
+	for _, conduit := range of.Conduits {
 		p.conduit(conduit)
 	}
 	return p
+}
+
+// expect begins what counts the accesses that policies forbid.
+func (p *Pipeline) expect(of Names) {
+	var denials, wouldDeny []values
+	for _, policy := range of.Policies {
+		name := p.policy(policy.Name)
+		if policy.Relaxed != "" {
+			wouldDeny = append(wouldDeny, values{name, policy.Relaxed})
+			continue
+		}
+		for _, task := range of.Tasks {
+			for _, reason := range []Reason{ByPolicy, ByTaint} {
+				denials = append(denials, values{p.task(task), name, string(reason)})
+			}
+		}
+	}
+	p.metrics.denials.begin(p.scope, denials...)
+	p.metrics.wouldDeny.begin(p.scope, wouldDeny...)
 }
 
 // Close removes the pipeline's series, unless another pipeline of its name has taken its place.
@@ -45,11 +78,7 @@ func (p *Pipeline) task(name string) string { return p.scope.label(&p.metrics.sc
 func (p *Pipeline) conduit(name string) string {
 	return p.scope.label(&p.metrics.scopes, conduitLabel, name)
 }
-
 func (p *Pipeline) policy(name string) string {
-	if name == "" {
-		return ""
-	}
 	return p.scope.label(&p.metrics.scopes, policyLabel, name)
 }
 

@@ -31,8 +31,8 @@ type scope struct {
 	active   atomic.Int64          // sessions
 
 	admitted admitted
-	closed   bool                      // it admits no names; guarded by scopes.mu
-	users    map[*Pipeline][2][]string // tasks and conduits of the pipelines in it; guarded likewise
+	closed   bool                // it admits no names; guarded by scopes.mu
+	users    map[*Pipeline]Names // the pipelines in it; guarded likewise
 }
 
 // admitted is how many names have a value of their own, by label. It changes with scopes.mu held.
@@ -51,11 +51,15 @@ type name struct{ label, text string }
 
 func newScope(pipeline string, counters int) *scope {
 	return &scope{pipeline: pipeline, series: make([]growing[values, *series], counters), admitted: nobody(),
-		users: map[*Pipeline][2][]string{}}
+		users: map[*Pipeline]Names{}}
 }
 
 // label returns the value that stands for a name: the name itself unless there are too many.
+// Empty stands for no name.
 func (s *scope) label(all *scopes, of Label, text string) string {
+	if text == "" {
+		return ""
+	}
 	key := name{of.Name, text}
 	if value, known := s.names.all()[key]; known {
 		return value
@@ -101,9 +105,9 @@ func (all *scopes) admit(s *scope, key name) string {
 	})
 }
 
-// enter returns the scope of a pipeline with these tasks and conduits. There may be two of one
-// name while one follows the other: they count together.
-func (all *scopes) enter(p *Pipeline, pipeline string, tasks, conduits []string) *scope {
+// enter returns the scope of a pipeline with these names. There may be two of one name while one
+// follows the other: they count together.
+func (all *scopes) enter(p *Pipeline, pipeline string, of Names) *scope {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	open := all.open()
@@ -125,33 +129,37 @@ func (all *scopes) enter(p *Pipeline, pipeline string, tasks, conduits []string)
 		open = append(open, s)
 		all.current.Store(&open)
 	}
-	s.users[p] = [2][]string{tasks, conduits}
+	s.users[p] = of
 	return s
 }
 
-// leave forgets a pipeline. With the last of its name its series disappear; otherwise those of
-// tasks and conduits that the others do not have.
+// leave forgets a pipeline. With the last of its name its series disappear; otherwise those with
+// names that the others do not have.
 func (all *scopes) leave(p *Pipeline, counters []*Counter) {
 	s := p.scope
 	all.mu.Lock()
 	delete(s.users, p)
-	var tasks, conduits []string
+	kept := map[string][]string{taskLabel.Name: nil, conduitLabel.Name: nil, policyLabel.Name: nil}
 	for _, names := range s.users {
-		tasks, conduits = append(tasks, names[0]...), append(conduits, names[1]...)
+		names.addTo(kept)
 	}
 	if s.closed = len(s.users) == 0; s.closed {
 		open := slices.DeleteFunc(all.open(), func(other *scope) bool { return other == s })
 		all.current.Store(&open)
 	}
-	closed := s.closed
 	all.mu.Unlock()
-	if closed {
-		s.keep(all, map[string][]string{taskLabel.Name: nil, conduitLabel.Name: nil, policyLabel.Name: nil})
-		return
-	}
-	s.keep(all, map[string][]string{taskLabel.Name: tasks, conduitLabel.Name: conduits})
+	s.keep(all, kept)
 	for _, counter := range counters {
 		counter.keepIn(s)
+	}
+}
+
+// addTo adds the names to lists by label.
+func (n Names) addTo(lists map[string][]string) {
+	lists[taskLabel.Name] = append(lists[taskLabel.Name], n.Tasks...)
+	lists[conduitLabel.Name] = append(lists[conduitLabel.Name], n.Conduits...)
+	for _, policy := range n.Policies {
+		lists[policyLabel.Name] = append(lists[policyLabel.Name], policy.Name)
 	}
 }
 
@@ -178,8 +186,8 @@ func (c *Counter) keepIn(s *scope) {
 	}
 	s.series[c.at].remove(func(of values, _ *series) bool {
 		for i, label := range c.labels {
-			if _, bounded := limits[label]; bounded && label != policyLabel.Name && of[i] != Other &&
-				!known[name{label, of[i]}] {
+			_, bounded := limits[label]
+			if bounded && of[i] != "" && of[i] != Other && !known[name{label, of[i]}] {
 				return true
 			}
 		}

@@ -163,7 +163,7 @@ func TestFailureToGatherIsSaid(t *testing.T) {
 func TestSlowReadersAreCutOff(t *testing.T) {
 	m := New()
 	for i := range maxPipelines { // so that the answer does not fit the sockets' buffers
-		p := m.Pipeline(fmt.Sprint(strings.Repeat("x", maxValue-3), i), nil, nil)
+		p := m.Pipeline(fmt.Sprint(strings.Repeat("x", maxValue-3), i), Names{})
 		p.Decided("documents", "read", true)
 		p.Opened(ByMonitor, true, 1)
 		p.Bound(Analyzed)

@@ -64,7 +64,11 @@ func TestWhatUsersDoIsWhatIsCounted(t *testing.T) {
 	s.options.NoLearning = true
 	s.document("/albums/alice/1.txt")
 	s.startLearning()
-	probes := s.measured()["shai_opens_total false monitor probe"] // of the programs, when they started
+	begun := s.measured()
+	probes := begun["shai_opens_total false monitor probe"] // of the programs, when they started
+	if count, begins := begun["shai_denials_total probe friends policy worker"]; !begins || count != 0 {
+		t.Error("the first denial is no increase")
+	}
 	alice := s.login("alice", "127.0.1.1")
 	for range 3 {
 		alice.reading("/albums/bob/1.txt") // decided by the monitor each time

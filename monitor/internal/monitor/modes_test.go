@@ -36,7 +36,7 @@ func inMode(t *testing.T, manifest, name, mode string) string {
 	return head + "metadata: {name: " + name + "}\nspec:\n  mode: " + mode + rest
 }
 
-// countOf is a counter's value; its labels' values are those given, in any order.
+// countOf is a counter's value, -1 if it has none; its labels' values are those given, in any order.
 func countOf(t *testing.T, m *Monitor, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := m.metrics.Gather()
@@ -57,7 +57,7 @@ func countOf(t *testing.T, m *Monitor, name string, labels ...string) float64 {
 			}
 		}
 	}
-	return 0
+	return -1
 }
 
 func (s *stack) recordsThat(says string) []audit.Record {
@@ -85,6 +85,10 @@ func TestPolicyModes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
 			applyBare(t, m, inMode(t, pipelinetest.Bare, "diary", test.mode))
+			begun := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
+			if relaxed := test.mode != "Enforce"; (begun == 0) != relaxed {
+				t.Errorf("the counter of what would be denied begins at %v", begun)
+			}
 			if got := carolOpens(t, m, test.document, test.pipeline); got != test.allowed {
 				t.Errorf("allowed %v, want %v", got, test.allowed)
 			}

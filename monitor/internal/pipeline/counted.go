@@ -8,24 +8,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/policy"
 )
 
-// Names that metrics have as labels.
-
-func taskNames(resolved *manifest.Resolved) (names []string) {
+// namesOf returns the names that metrics have as labels.
+func namesOf(resolved *manifest.Resolved) (names metrics.Names) {
 	for _, task := range resolved.Tasks {
-		names = append(names, task.Metadata.Name)
+		names.Tasks = append(names.Tasks, task.Metadata.Name)
 	}
-	return names
-}
-
-func conduitNames(spec manifest.PipelineSpec) (names []string) {
-	for _, conduit := range spec.Conduits {
-		names = append(names, conduit.Name)
+	for _, conduit := range resolved.Pipeline.Spec.Conduits {
+		names.Conduits = append(names.Conduits, conduit.Name)
+	}
+	for _, p := range resolved.Policies {
+		counted := metrics.Policy{Name: p.Metadata.Name}
+		if mode := catalog.Mode(p.Spec.Mode); mode == catalog.Audit || mode == catalog.Warn {
+			counted.Relaxed = p.Spec.Mode
+		}
+		names.Policies = append(names.Policies, counted)
 	}
 	return names
 }

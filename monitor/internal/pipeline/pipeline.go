@@ -86,7 +86,7 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
 		permitted: map[string][]analysis.Other{},
 	}
-	p.counts = given.Metrics.Pipeline(p.name, taskNames(resolved), conduitNames(spec))
+	p.counts = given.Metrics.Pipeline(p.name, namesOf(resolved))
 	p.sessions = newSessions(p.counts)
 	defer func() {
 		if err != nil {

@@ -77,7 +77,8 @@ func BenchmarkScrape(b *testing.B) {
 func servedMetrics(b *testing.B, p *fixture) net.Addr {
 	b.Helper()
 	for i := range 20 {
-		other := p.services.Metrics.Pipeline(fmt.Sprint("other", i), []string{"worker"}, []string{"documents"})
+		other := p.services.Metrics.Pipeline(fmt.Sprint("other", i), metrics.Names{Tasks: []string{"worker"},
+			Conduits: []string{"documents"}, Policies: []metrics.Policy{{Name: "friends"}}})
 		for _, reason := range metrics.Reasons {
 			other.Denied("worker", "friends", reason)
 		}
