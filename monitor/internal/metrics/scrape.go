@@ -43,7 +43,8 @@ func openMetrics(version string) expfmt.Format {
 // Handler answers scrapes, in OpenMetrics' format or in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
 	return &scraper{gatherer: m, rejected: func() { m.scrapesRejected.in(m.monitor, values{}).add(1) },
-		places: make(chan struct{}, maxScrapes), wait: gatherLimit, read: writeLimit, sleep: time.Sleep}
+		places: make(chan struct{}, maxScrapes), wait: gatherLimit, read: writeLimit,
+		now: time.Now, sleep: time.Sleep}
 }
 
 type scraper struct {
@@ -51,6 +52,7 @@ type scraper struct {
 	rejected   func()
 	places     chan struct{}
 	wait, read time.Duration
+	now        func() time.Time
 	sleep      func(time.Duration)
 
 	mu      sync.Mutex
@@ -142,10 +144,10 @@ func (s *scraper) run() {
 			return
 		}
 		s.mu.Unlock()
-		begun := time.Now()
+		begun := s.now()
 		now.err = now.gather(s.gatherer)
 		close(now.done)
-		s.sleep(min(restShare*time.Since(begun), longestRest))
+		s.sleep(min(restShare*s.now().Sub(begun), longestRest))
 	}
 }
 

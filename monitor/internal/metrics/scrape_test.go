@@ -130,18 +130,37 @@ func TestGatheringHasATimeLimit(t *testing.T) {
 	close(h.release)
 }
 
-// After each gathering there is a rest, in proportion to what it took.
+// slow is a gatherer that takes some time of its clock.
+type slow struct {
+	prometheus.Gatherer
+	clock time.Time
+	takes time.Duration
+}
+
+func (s *slow) Gather() ([]*dto.MetricFamily, error) {
+	s.clock = s.clock.Add(s.takes)
+	return s.Gatherer.Gather()
+}
+
+// After each gathering there is a rest of 20 times what it took, and of at most a second.
 func TestGatheringRests(t *testing.T) {
 	m := New()
 	s := newScraper(m)
-	rests := make(chan time.Duration)
+	gatherer := &slow{Gatherer: m}
+	rests := make(chan time.Duration, 1)
+	s.gatherer, s.now = gatherer, func() time.Time { return gatherer.clock }
 	s.sleep = func(long time.Duration) { rests <- long }
-	for range 3 {
+	for takes, want := range map[time.Duration]time.Duration{
+		time.Millisecond: 20 * time.Millisecond, 49 * time.Millisecond: 980 * time.Millisecond,
+		51 * time.Millisecond: time.Second, time.Hour: time.Second,
+	} {
+		gatherer.takes = takes
 		if answer := scrape(t.Context(), s); answer.Code != http.StatusOK {
 			t.Fatalf("status %d", answer.Code)
 		}
-		if long := <-rests; long <= 0 || long > longestRest {
-			t.Errorf("it rests for %v", long)
+		waiting.Until(t, "it rests", func() bool { return len(rests) == 1 })
+		if long := <-rests; long != want {
+			t.Errorf("after %v it rests for %v, want %v", takes, long, want)
 		}
 	}
 }
