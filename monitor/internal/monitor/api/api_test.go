@@ -209,6 +209,8 @@ func TestBadRequests(t *testing.T) {
 		{"explain a typing mistake", "GET", "/v1/explain?principle=bob&conduit=/x", "", 400, "principle"},
 		{"explain another access", "GET", "/v1/explain?principal=bob&conduit=/x&access=eat", "", 400,
 			"neither read nor write"},
+		{"explain what is no text", "GET", "/v1/explain?principal=bob&conduit=/x%ff", "", 400, `\"/x\\xff\" is not UTF-8`},
+		{"audit of what is no text", "GET", "/v1/audit?conduit=%ed%a0%80", "", 400, "not UTF-8"},
 		{"readers of nothing", "GET", "/v1/readers?limit=3", "", 400, "missing"},
 		{"too many readers", "GET", "/v1/readers?conduit=/x&limit=1001", "", 400, "from 1 to 1000"},
 		{"readers of a typing mistake", "GET", "/v1/readers?document=/x", "", 400, "not one of"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/policy"
@@ -31,6 +32,19 @@ func known(values url.Values, names ...string) error {
 	for name := range values {
 		if !slices.Contains(names, name) {
 			return badParameter(name, "it is not one of %s", strings.Join(names, ", "))
+		}
+	}
+	return WellFormed(values)
+}
+
+// WellFormed refuses texts that are not UTF-8: they would come back as another name's, since
+// answers are JSON.
+func WellFormed(values url.Values) error {
+	for name, texts := range values {
+		for _, text := range texts {
+			if !utf8.ValidString(text) {
+				return badParameter(name, "%q is not UTF-8, as all names are", text)
+			}
 		}
 	}
 	return nil

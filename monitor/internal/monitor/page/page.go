@@ -18,10 +18,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/bug"
@@ -121,8 +119,8 @@ func (p *pages) answering(answer func(*http.Request) (any, error)) http.Handler 
 			fail(w, api.Unavailable("ask the monitor", "try again", "it is answering %d other questions", maxQuestions))
 			return
 		}
-		if !wellFormed(r.URL.Query()) {
-			fail(w, api.Invalid("ask the monitor", "ask with shai explain", "a name of the question is not UTF-8"))
+		if err := api.WellFormed(r.URL.Query()); err != nil {
+			fail(w, err)
 			return
 		}
 		value, err := answer(r.WithContext(ctx))
@@ -133,19 +131,6 @@ func (p *pages) answering(answer func(*http.Request) (any, error)) http.Handler 
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(value) // fails only when the browser has gone
 	})
-}
-
-// wellFormed reports whether the texts of a question are UTF-8. Others would come back as another
-// name's.
-func wellFormed(values url.Values) bool {
-	for _, texts := range values {
-		for _, text := range texts {
-			if !utf8.ValidString(text) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // fail answers with a problem.

@@ -329,7 +329,7 @@ func TestProblems(t *testing.T) {
 	token := "Authorization: Bearer " + f.enter(f.tickets[0])
 	for _, path := range []string{"/data/explain?principal=bob&conduit=%ff", "/data/readers?conduit=/x%ed%a0%80",
 		"/data/decisions?conduit=/%c3"} {
-		if got := f.do("GET", path, "", token); got.Code != 422 || !strings.Contains(got.Body.String(), "not UTF-8") {
+		if got := f.do("GET", path, "", token); got.Code != 400 || !strings.Contains(got.Body.String(), "not UTF-8") {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
 	}
