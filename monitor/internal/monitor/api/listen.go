@@ -128,13 +128,18 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 type closing struct{}
 
 // UntilClosing returns ctx, ended by the server's shutdown. It is for requests that would
-// otherwise never end.
+// otherwise never end. The server forgets the request when it is cancelled.
 func UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(ctx)
-	if shutdown, ok := ctx.Value(closing{}).(context.Context); ok {
-		context.AfterFunc(shutdown, cancel)
+	shutdown, ok := ctx.Value(closing{}).(context.Context)
+	if !ok {
+		return limited, cancel
 	}
-	return limited, cancel
+	forget := context.AfterFunc(shutdown, cancel)
+	return limited, func() {
+		forget()
+		cancel()
+	}
 }
 
 // newServer limits what clients can hold open. Answers may take as long as they need: some are
