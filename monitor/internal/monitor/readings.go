@@ -4,6 +4,7 @@ package monitor
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"strconv"
 	"time"
@@ -25,15 +26,17 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	m.readAudit(to)
 	m.sources.read(to)
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.bundle != nil {
+	bundle, applied := m.bundle, m.applied
+	pipelines, analyses := maps.Clone(m.pipelines), maps.Clone(m.analyses)
+	m.mu.RUnlock() // changes of facts wait for mu, sessions for them, and to read all pipelines takes time
+	if bundle != nil {
 		inForce := m.state().Bundle()
 		to.Set(kept.BundleInfo, 1, strconv.FormatUint(inForce.Version, 10), inForce.Hash, inForce.Label)
-		to.Set(kept.BundleApplied, timestamp(m.applied))
+		to.Set(kept.BundleApplied, timestamp(applied))
 	}
-	for name, p := range m.pipelines {
+	for name, p := range pipelines {
 		p.Read(to)
-		if known := m.analyses[name]; known != nil && known.result != nil {
+		if known := analyses[name]; known != nil && known.result != nil {
 			m.readAnalysis(to, p, known)
 		}
 	}
