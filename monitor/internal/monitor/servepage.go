@@ -25,8 +25,8 @@ func (m *Monitor) pageSource() page.Source {
 	}{m, m.audit}
 }
 
-// servePage serves the page on the loopback network until ctx ends, if the options say so. The
-// function that it returns waits for the end.
+// servePage serves the page on the loopback network until ctx ends, if the options say so, or
+// until the function is called that it returns, which waits for the end.
 func (m *Monitor) servePage(ctx context.Context) (end func() error, err error) {
 	if m.options.Page == "" {
 		return func() error { return nil }, nil
@@ -42,9 +42,13 @@ func (m *Monitor) servePage(ctx context.Context) (end func() error, err error) {
 		}
 	})
 	m.logger.Info("page", "address", site.Listeners[0].Addr().String(), "link", path)
+	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- api.Serve(ctx, site.Listeners, page.New(m.pageSource(), gate)) }()
-	return func() error { return errors.Join(<-ended, os.Remove(path)) }, nil
+	return func() error {
+		stop()
+		return errors.Join(<-ended, os.Remove(path))
+	}, nil
 }
 
 func closeAll(listeners []net.Listener) error {

@@ -107,6 +107,22 @@ func TestPageForOtherMachines(t *testing.T) {
 	}
 }
 
+// When the API fails by itself, the monitor ends, and does not wait for the page.
+func TestPageEndsWithTheAPI(t *testing.T) {
+	m, _ := bareMonitor(t)
+	m.options.Page = "127.0.0.1:0"
+	end, err := m.servePage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	waiting.Until(t, "the page has ended", func() bool { return len(ended) == 1 })
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // loopbackClient finds names that end with .localhost at 127.0.0.1, as browsers do.
 func loopbackClient(t *testing.T) *http.Client {
 	client := &http.Client{Transport: &http.Transport{
