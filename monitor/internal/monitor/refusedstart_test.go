@@ -15,16 +15,17 @@ import (
 )
 
 // The smallest example with one change each that a policy forbids: the task does not
-// start, the reason names the flow, and nothing stays open of the attempt.
+// start, the reason names the flow, the policy is counted, and nothing stays open of the attempt.
 func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 	text, err := os.ReadFile("../../../crds/examples/minimal/pipeline.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct{ name, before, after, want string }{
-		{"reads foreign data", "reads: [inbox-alice]", "reads: [inbox-alice, inbox-bob]", "may not read /inbox/bob"},
+	tests := []struct{ name, before, after, want, counted string }{
+		{"reads foreign data", "reads: [inbox-alice]", "reads: [inbox-alice, inbox-bob]", "may not read /inbox/bob",
+			"owned policy count"},
 		{"writes where another reads", "made-for, arguments: {owner: alice,", "made-for, arguments: {owner: bob,",
-			"may not write /summary"},
+			"may not write /summary", "owned taint count"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -48,6 +49,7 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			if err := start(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want an error that says %q", err, test.want)
 			}
+			s.expectMeasured("afterwards", map[string]float64{"shai_denials_total minimal " + test.counted: 1})
 			// The collector would close what was forgotten, and hide it.
 			defer debug.SetGCPercent(debug.SetGCPercent(-1))
 			before := pipelinetest.OpenDescriptors(t)

@@ -114,8 +114,15 @@ func (p *Pipeline) recordDecision(
 func (p *Pipeline) refused(
 	why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
 ) {
+	p.refusedBy("", why, who, what, conduit, reason, asked...)
+}
+
+// refusedBy does the same for an access that a policy has forbidden.
+func (p *Pipeline) refusedBy(
+	name string, why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
+) {
 	p.counts.Refused(what)
-	denied := p.counts.Denied(who.Task, "", why)
+	denied := p.counts.Denied(who.Task, name, why)
 	p.record(audit.Event{
 		Kind: audit.Denial, Task: who.Task, Instance: who.Instance, Operation: what,
 		Conduit: conduit, Reason: reason,

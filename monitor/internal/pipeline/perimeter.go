@@ -8,7 +8,6 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/decision"
-	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
@@ -131,10 +130,11 @@ func (t *Task) directoryRights(r *role, place placement, conduit policy.Conduit)
 			}
 			continue
 		}
-		decision := t.pipeline.decideAhead(r.subject, wanted.what, conduit)
-		if !decision.Allowed {
-			t.pipeline.refused(metrics.ByPolicy, r.subject, wanted.what.String(), place.directory, decision.Reason)
-			return 0, fmt.Errorf("%s may not %s %s: %s", r.name, wanted.what, place.directory, decision.Reason)
+		found := t.pipeline.decideAhead(r.subject, wanted.what, conduit)
+		if !found.Allowed {
+			name, why := causeOf(found, conduit)
+			t.pipeline.refusedBy(name, why, r.subject, wanted.what.String(), place.directory, found.Reason)
+			return 0, fmt.Errorf("%s may not %s %s: %s", r.name, wanted.what, place.directory, found.Reason)
 		}
 		rights |= wanted.right
 	}
