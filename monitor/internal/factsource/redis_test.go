@@ -17,6 +17,7 @@ import (
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/policy"
 )
 
@@ -31,37 +32,11 @@ func startStore(t *testing.T, arguments ...string) (redis.Conn, string) {
 	socket := filepath.Join(directory, "s")
 	server := exec.Command(program, append([]string{"--port", "0", "--unixsocket", socket, "--dir", directory, "--save",
 		"", "--daemonize", "no"}, arguments...)...)
-	output, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
+	var connection redis.Conn
+	waiting.Server(t, server, func() bool {
+		connection, err = redis.Dial("unix", socket)
+		return err == nil
 	})
-	var said strings.Builder
-	for buffer := make([]byte, 4096); !strings.Contains(said.String(), "eady to accept connections"); {
-		count, err := output.Read(buffer)
-		said.Write(buffer[:count])
-		if err != nil {
-			t.Fatalf("redis-server ended: %v\n%s", err, said.String())
-		}
-	}
-	go func() { // or the server would block on a full pipe
-		buffer := make([]byte, 4096)
-		for {
-			if _, err := output.Read(buffer); err != nil {
-				return
-			}
-		}
-	}()
-	connection, err := redis.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = connection.Close() })
 	return connection, socket
 }
@@ -253,10 +228,10 @@ func TestStreamWaits(t *testing.T) {
 	source.(*stream).block = blockTime
 	_, position := whole(t, source)
 	ctx, cancel := context.WithCancel(t.Context())
-	waiting := opened(t, streamOf(socket), Login{})
+	cancelled := opened(t, streamOf(socket), Login{})
 	ended := make(chan error)
 	go func() {
-		_, err := waiting.Fetch(ctx, position)
+		_, err := cancelled.Fetch(ctx, position)
 		ended <- err
 	}()
 	cancel()

@@ -53,21 +53,8 @@ func startServer(t *testing.T, without ...string) (*Store, string, Secrets) {
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command(program, file)
-	var log strings.Builder
-	server.Stdout, server.Stderr = &log, &log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
 	var store *Store
-	waiting.Until(t, "redis-server answers", func() bool {
+	waiting.Server(t, exec.Command(program, file), func() bool {
 		store, err = Open(context.Background(), socket, secrets, "syse")
 		return err == nil
 	})

@@ -144,13 +144,7 @@ func (s *stack) startKeyValue() {
 	s.must(err)
 	s.options.Secrets = filepath.Join(directory, "secrets.json")
 	s.must(os.WriteFile(s.options.Secrets, encoded, 0o600))
-	server := exec.Command(program, file)
-	s.must(server.Start())
-	s.t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	waiting.Until(s.t, "redis-server answers", func() bool {
+	waiting.Server(s.t, exec.Command(program, file), func() bool {
 		store, err := kvfilter.Open(context.Background(), s.options.Define["KEYVALUE"], secrets, "none")
 		if err == nil {
 			_ = store.Close()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package waiting waits in tests for what other goroutines and processes do.
+// Package waiting waits in tests for what other goroutines and processes do, and for servers.
 package waiting
 
 import (

@@ -47,19 +47,7 @@ func prometheus(t *testing.T, openMetrics string) string {
 	listener.Close()
 	command := exec.Command("prometheus", "--config.file="+configuration, "--storage.tsdb.path="+data,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address)
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	waiting.Until(t, "Prometheus is ready", func() bool {
+	waiting.Server(t, command, func() bool {
 		response, err := http.Get("http://" + address + "/-/ready")
 		if err != nil {
 			return false
