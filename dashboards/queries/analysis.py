@@ -18,14 +18,14 @@ PANELS = (
     Panel(
         "coverage",
         "Coverage",
-        "Of the accesses that the last analysis of each pipeline expected: the part that it granted, so that nobody "
-        "is asked.",
+        "Of the accesses that the last analysis of each pipeline expected and that no policy forbids: the part that is "
+        "in capability sets, so that nobody is asked. The monitor decides on the others when they happen.",
         Kind.STAT,
         "percentunit",
         (
             Query(
                 f'sum(shai_analysis_accesses{{{PIPELINE},outcome="granted"}}) / '
-                f"sum(shai_analysis_accesses{{{PIPELINE}}})",
+                f'sum(shai_analysis_accesses{{{PIPELINE},outcome!="refused"}})',
                 "granted",
             ),
         ),

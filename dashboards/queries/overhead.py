@@ -29,12 +29,20 @@ def _quantile(quantile: float) -> Query:
     return Query(by_mode(f"histogram_quantile({quantile}, {expr})"), f"{{{{mode}}}} p{quantile * 100:g}")
 
 
-_OWN = (
-    f'sum(rate(shai_cpu_seconds_total{{{PIPELINE},part="supervisor"}}[$__rate_interval]))',
-    f'sum(rate(process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}[$__rate_interval]))',
-)
-_SESSIONS = f"(sum(rate(shai_sessions_total{{{PIPELINE}}}[$__rate_interval])) > 0)"
-"""No session, no quotient."""
+_TASKS, _SUPERVISORS = (f'shai_cpu_seconds_total{{{PIPELINE},part="{part}"}}' for part in ("task", "supervisor"))
+_MONITORS = f'process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}'
+
+
+def _taken(series: str) -> str:
+    """Return the CPU time of the range."""
+    return f"sum(increase({series}[$__range]))"
+
+
+def _per_session(series: str, legend: str) -> Query:
+    """Return CPU time by the sessions that ended. No session, no quotient."""
+    sessions = f"sum(rate(shai_sessions_total{{{PIPELINE}}}[$__rate_interval])) > 0"
+    return Query(f"sum(rate({series}[$__rate_interval])) / ({sessions})", legend)
+
 
 PANELS = (
     Panel(
@@ -65,15 +73,15 @@ PANELS = (
     Panel(
         "share",
         "Enforcement's share of CPU",
-        "Of the CPU time that the pipelines and their enforcement take now: the part of supervisors and monitors. "
-        "It needs no Benchmark. It does not have what the kernel adds to each system call of a task. A monitor's time "
-        "is that of all its pipelines.",
+        "Of the CPU time that the pipelines and their enforcement took in the chosen range: the part of supervisors "
+        "and monitors. It needs no Benchmark. It does not have what the kernel adds to each system call of a task. A "
+        "monitor's time is that of all its pipelines.",
         Kind.STAT,
         "percentunit",
         (
             Query(
-                f"({_OWN[0]} + {_OWN[1]}) / "
-                f"(sum(rate(shai_cpu_seconds_total{{{PIPELINE}}}[$__rate_interval])) + {_OWN[1]})",
+                f"({_taken(_SUPERVISORS)} + {_taken(_MONITORS)}) / "
+                f"({_taken(_TASKS)} + {_taken(_SUPERVISORS)} + {_taken(_MONITORS)})",
                 "share",
             ),
         ),
@@ -161,11 +169,9 @@ PANELS = (
         Kind.TIMESERIES,
         "s",
         (
-            Query(
-                f'sum(rate(shai_cpu_seconds_total{{{PIPELINE},part="task"}}[$__rate_interval])) / {_SESSIONS}', "task"
-            ),
-            Query(f"{_OWN[0]} / {_SESSIONS}", "supervisor"),
-            Query(f"{_OWN[1]} / {_SESSIONS}", "monitor"),
+            _per_session(_TASKS, "task"),
+            _per_session(_SUPERVISORS, "supervisor"),
+            _per_session(_MONITORS, "monitor"),
         ),
         colours="parts",
         stacked=True,

@@ -11,8 +11,8 @@ _OF_TASK = (Column("pipeline", "pipeline"), Column("task", "task"))
 
 
 def _decisions(by: str, selected: str) -> str:
-    """Return the decisions in the range."""
-    return f"sum by ({by}) (increase(shai_conduit_decisions_total{{{PIPELINE},{selected}}}[$__range]))"
+    """Return how many decisions there were in the range."""
+    return f"round(sum by ({by}) (increase(shai_conduit_decisions_total{{{PIPELINE},{selected}}}[$__range])))"
 
 
 def _node(expr: str, label: str) -> str:
@@ -102,7 +102,7 @@ PANELS = (
                 )
                 + " or "
                 + _node(
-                    f"sum by (task) (increase(shai_denials_total{{{PIPELINE}}}[$__range]))"
+                    f"round(sum by (task) (increase(shai_denials_total{{{PIPELINE}}}[$__range])))"
                     f" or max by (task) (shai_flow{{{PIPELINE}}}) * 0",
                     "task",
                 )

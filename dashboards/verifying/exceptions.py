@@ -5,11 +5,11 @@ from __future__ import annotations
 
 _NO_TRIAL = "The demo puts no policy in mode Audit or Warn."
 _NO_CANARY = "The demo's pool has one member, so that no canary is compared with others; docs/rollout.md has three."
-_NO_CHANGE = "The demo changes no facts while sessions run; the scenario unfriending does."
+_NO_CHANGE = "The demo changes no facts while sessions run."
 _NO_SOURCE = "The demo's facts are in files and come from no FactSource."
 _NO_INTERVAL = "Size smoke measures one round, so that there are no intervals."
 _SOUND = "All is well in the demo: this counts what goes wrong."
-_QUICK = "The operator keeps up with the demo: scrapes see no object that waits, and no watch that is behind."
+_QUICK = "The operator keeps up with the demo: few scrapes see an object that waits, and none a watch that is behind."
 
 REASONS: dict[tuple[str, str], str] = {
     ("shai-overhead", "would-refuse"): _NO_TRIAL,
@@ -21,8 +21,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("shai-policies", "omitted"): "No task of the demo is refused so often that the audit log begins to summarise.",
     ("shai-analysis", "stale"): _NO_CHANGE,
     ("shai-analysis", "stale-time"): _NO_CHANGE,
-    ("shai-analysis", "facts"): _NO_CHANGE,
-    ("shai-analysis", "revocation"): _NO_CHANGE,
+    ("shai-analysis", "facts"): "The demo changes no facts while sessions run; the scenario unfriending does.",
+    ("shai-analysis", "revocation"): "The demo's pipeline has revocation: lazy, so that no change ends a session.",
     ("shai-analysis", "mispredicted"): "The demo's users come from the regions that its facts say; the scenario "
     "mispredicted has others.",
     ("shai-analysis", "learned"): "The analysis foresees all that the demo's users read.",
