@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors import reading
-from shai_operator.monitors.client import MonitorClient, MonitorError, MonitorUnreachableError
+from shai_operator.monitors.client import MonitorClient, MonitorError, MonitorLateError, MonitorUnreachableError
 from shai_operator.reconcile import members
 from shai_operator.reconcile.members import Failure, Observation
 
@@ -40,6 +40,7 @@ class Seen:
     """The end of the certificate with which the member was provisioned; None: use the row in the status."""
     monitor: Monitor | None = None
     unreachable: str = ""
+    late: int = 0
     failures: int = 0
     healed: int = 0
     """Times that the member has been provisioned since its monitor was last ready."""
@@ -156,6 +157,7 @@ class MemberObserver:
             certificate_ends=seen.certificate_ends or row.certificate_ends,
             monitor=seen.monitor,
             unreachable=seen.unreachable,
+            late=seen.late,
             failures=seen.failures,
             healed=seen.healed,
             job=job,
@@ -181,11 +183,12 @@ class MemberObserver:
             metrics = await client.metrics()
         except MonitorError as error:
             seen.monitor, seen.unreachable = None, str(error)
+            seen.late = seen.late + 1 if isinstance(error, MonitorLateError) else 0
             seen.failures += 1
             return
         finally:
             seen.looked = True
-        seen.monitor, seen.unreachable = reading.monitor(status), ""
+        seen.monitor, seen.unreachable, seen.late = reading.monitor(status), "", 0
         if seen.monitor.ready:
             seen.failures = seen.healed = 0
         else:

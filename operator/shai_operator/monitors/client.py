@@ -45,6 +45,10 @@ class MonitorUnreachableError(MonitorError):
         super().__init__(text, 503)
 
 
+class MonitorLateError(MonitorUnreachableError):
+    """The monitor, or the way to it, was too slow: it may serve nevertheless."""
+
+
 class MonitorClient:
     """One monitor. Use it as an async context, or call `close`; requests may run concurrently."""
 
@@ -142,8 +146,7 @@ class _Answer:
         try:
             answer: aiohttp.ClientResponse = await self._request.__aenter__()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            cause = str(error) or type(error).__name__
-            raise MonitorUnreachableError(f"the monitor at {self._name} does not answer: {cause}") from error
+            raise _silent(error, f"the monitor at {self._name} does not answer") from error
         if answer.status != _OK:
             try:
                 raise await _refusal(answer)
@@ -156,7 +159,12 @@ class _Answer:
     ) -> None:
         await self._request.__aexit__(kind, error, trace)
         if isinstance(error, aiohttp.ClientError | TimeoutError):
-            raise MonitorUnreachableError(f"the monitor at {self._name} broke off: {error!r}") from error
+            raise _silent(error, f"the monitor at {self._name} broke off") from error
+
+
+def _silent(error: Exception, what: str) -> MonitorUnreachableError:
+    kind = MonitorLateError if isinstance(error, TimeoutError) else MonitorUnreachableError
+    return kind(f"{what}: {str(error) or type(error).__name__}")
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> MonitorError:

@@ -121,6 +121,8 @@ class Observation:
     """The monitor's status; None when the monitor does not answer, or was never asked."""
     unreachable: str = ""
     """Why the monitor does not answer."""
+    late: int = 0
+    """Consecutive observations in which the monitor took too long to answer; 0 when it answered, or was not there."""
     failures: int = 0
     """Consecutive observations in which the member was unreachable or not ready; 0 after it has been provisioned."""
     healed: int = 0

@@ -205,6 +205,7 @@ class _Reconciliation:
             release=member.release,
             ready=standing.ready,
             answers=member.monitor is not None,
+            late=member.late,
             comparable=self._has(member, self._stable),
             refuses_stable=self._refuses(member, self._stable),
             message=standing.message,

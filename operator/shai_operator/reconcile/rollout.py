@@ -39,6 +39,9 @@ PROGRESS_SECONDS = 600
 """The time in which a step's members have to become ready with the candidate, from the beginning of the step."""
 INTERRUPTIONS_ALLOWED = 3
 """How often a step's members may stop being ready while they are watched."""
+LATE_ALLOWED = 2
+"""How often in a row a member may be too slow to answer before it counts as one that does not serve. On a loaded
+machine, members are late whatever they have in force."""
 LOOK_SECONDS = 10.0
 """How often figures are read again while a step waits for them."""
 _NAMED = 5
@@ -182,6 +185,8 @@ def _step(situation: Situation, state: State) -> Decision:
     if refused:
         return _roll_back(situation, f"{refused[0].name} refuses it: {refused[0].refusal}")
     waiting = [canary for canary in canaries if not _arrived(canary, situation)]
+    if state.watched_since:
+        waiting = [canary for canary in waiting if not _late(canary, situation.desired)]
     harmless = not waiting or (len(waiting) < len(canaries) and _blameless(waiting, situation))
     if state.watched_since and not harmless:
         state = replace(state, watched_since=None, since=situation.now, interruptions=state.interruptions + 1)
@@ -217,6 +222,10 @@ def _judged(
         watched = count(len(canaries), "member", ("is watched", "are watched"))
         message = f"{_where(situation, state)}: {watched} for {left:.0f} s more"
         return replace(_under_way(situation, state, "Progressing", message, canaries), look_again=left)
+    slow = [canary for canary in canaries if _late(canary, situation.desired)]
+    if slow:
+        message = f"{_where(situation, state)}: waits for answers; {_unready(slow)}"
+        return _under_way(situation, state, "Progressing", message, canaries)
     limits = situation.settings.limits
     judgement = judging.judge(tracks.canary, tracks.stable, concurrent=concurrent, limits=limits)
     if judgement.verdict == judging.ROLL_BACK:
@@ -240,7 +249,8 @@ def _compared(situation: Situation, state: State, canaries: Sequence[Member], be
     rest = [
         member
         for member in situation.members
-        if member.name not in state.canaries and member.ready and member.release == situation.stable
+        if member.name not in state.canaries
+        and ((member.ready and member.release == situation.stable) or _late(member, situation.stable))
     ]
     others = (
         judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
@@ -307,6 +317,11 @@ def _targets(situation: Situation, release: str) -> dict[str, str]:
 
 def _arrived(member: Member, situation: Situation) -> bool:
     return member.ready and member.release == situation.desired
+
+
+def _late(member: Member, release: str) -> bool:
+    """Whether a member has a release in force and is slow to answer: what it does not say is not held against it."""
+    return 0 < member.late <= LATE_ALLOWED and member.release == release
 
 
 def _nowhere(situation: Situation) -> bool:

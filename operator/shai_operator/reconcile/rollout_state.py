@@ -53,6 +53,8 @@ class Member:
     ready: bool
     """Whether the member serves ``release`` completely."""
     answers: bool
+    late: int = 0
+    """How often in a row the member was too slow to answer; 0 when it answered, or was not there."""
     comparable: bool = True
     """Whether the member answers, and has the stable release in force with the present facts."""
     refuses_stable: bool = False

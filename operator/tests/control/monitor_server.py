@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 async def listening(
     socket: Path, routes: Mapping[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
 ) -> AsyncIterator[None]:
-    """Answer POST requests on a unix socket."""
+    """Answer requests on a unix socket."""
     application = web.Application()
     for path, handler in routes.items():
-        application.router.add_post(path, handler)
+        application.router.add_route("*", path, handler)
     runner = web.AppRunner(application, handler_cancellation=True)
     await runner.setup()
     await web.UnixSite(runner, str(socket)).start()

@@ -261,6 +261,35 @@ def test_members_that_do_not_stay_ready_end_it() -> None:
     assert last.verdict == "RollBack"
 
 
+SLOW = {"ready": False, "answers": False, "message": "answers too late"}
+
+
+def test_a_slow_answer_of_a_canary_interrupts_nothing_and_several_do() -> None:
+    canary, other = member(0, "new", **SLOW, late=rollout.LATE_ALLOWED), member(1, samples=samples("old"))
+    slow = judged(canary, other)
+    assert (slow.verdict, slow.state.watched_since, slow.state.interruptions) == ("Pending", NOW, 0)
+    assert "waits for answers; m0: answers too late" in slow.condition.message
+    answered = judged(member(0, "new", samples=samples("new")), other, state=slow.state)
+    assert answered.verdict == "Promote", "the watch has gone on"
+    for broken in (replace(canary, late=0), replace(canary, late=rollout.LATE_ALLOWED + 1)):
+        assert judged(broken, other).state.interruptions == 1
+    beside = judged(canary, member(1, "new", ready=False), state=watched(step=2, canaries=("m0", "m1")))
+    assert beside.state.interruptions == 1, "another one has stopped serving"
+
+
+def test_a_canary_that_never_answered_in_time_is_not_watched() -> None:
+    slow = member(0, "new", **SLOW, late=1)
+    assert rollout.decide(situation(slow, member(1), state=first_step())).state.watched_since is None
+    assert rollout.decide(situation(slow, member(1), state=first_step(), now=seconds(601))).verdict == "RollBack"
+
+
+def test_a_slow_member_without_the_change_is_compared_with_nevertheless() -> None:
+    canary = member(0, "new", samples=samples("new", denials=60))
+    slow = member(1, "old", **SLOW, late=1, samples=samples("old", denials=60))
+    assert judged(canary, slow).verdict == "Promote", "it has denied as much"
+    assert judged(canary, replace(slow, late=0)).verdict == "RollBack", "it does not serve: the time before counts"
+
+
 # The desired release changes.
 
 

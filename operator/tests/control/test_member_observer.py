@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the operator notes of a monitor that is slow, and of one that is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import aiohttp
+from aiohttp import web
+
+from shai_operator.control.member_observer import MemberObserver
+from shai_operator.monitors import client
+from shai_operator.monitors.client import MonitorClient
+from testing.waiting import until_async
+from tests.control.monitor_server import listening
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from shai_operator.control.authority import ClientTLS
+
+ENDPOINT = "10.0.0.1:7600"
+
+
+async def test_a_slow_monitor_is_late_and_one_that_is_not_there_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "QUICK", aiohttp.ClientTimeout(total=0.05))  # of the metrics
+    go = asyncio.Event()
+
+    async def status(_: web.Request) -> web.Response:
+        return web.json_response({"ready": True})
+
+    async def metrics(_: web.Request) -> web.Response:
+        await go.wait()
+        return web.Response(text="")
+
+    tls = ssl.create_default_context()
+    members = MemberObserver(cast("ClientTLS", SimpleNamespace(context=lambda: tls)), lambda: None)
+    seen, socket = members.of("a"), tmp_path / "monitor.sock"
+    seen.client, seen.connection = MonitorClient(socket=socket), (ENDPOINT, tls)
+    try:
+        async with listening(socket, {"/v1/status": status, "/metrics": metrics}):
+            members.look_at({"a": ENDPOINT}, 0.01)
+            await until_async(lambda: seen.late > 1)
+            assert (seen.monitor, seen.failures) == (None, seen.late)
+            assert "does not answer" in seen.unreachable
+            go.set()
+            await until_async(lambda: seen.monitor is not None)
+            assert (seen.late, seen.unreachable) == (0, "")
+        socket.unlink(missing_ok=True)
+        await until_async(lambda: seen.monitor is None and seen.failures > 1)
+        assert seen.late == 0, "nothing listens there"
+    finally:
+        await members.close()
