@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import queue
 import socket
 import ssl
+import threading
 import time
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 from loadgen.datasets.population import Person, Population
 from loadgen.driving.orders import Crew, Driver, DriverError
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
 AUTHORITY, WORKER, SERVER = "ca.pem", "worker.pem", "server.pem"
 """Files of a directory: the authority's certificate, and each side's certificate with its key."""
 
-_TRY_SECONDS, _AGAIN_SECONDS = 60.0, 1.0
+_TRY_SECONDS, _AGAIN_SECONDS = 300.0, 1.0
+"""As long as the measurement waits for workers: before that it starts twins, which may take long."""
 _GREETING_SECONDS = 30.0
 _LONGEST_LINE = 64 << 20
+_MOST_GREETED = 64
+"""How many connections there are at the same time that have not yet shown to be workers."""
 
 
-class JoinError(LoadgenError):
+class JoinError(PublicError):
     """A worker and its measurement have not found each other; the text says why and what to do."""
 
 
@@ -38,7 +43,7 @@ class JoinError(LoadgenError):
 def join(address: str, tls: Path) -> Iterator[tuple[Population, IO[str], IO[str]]]:
     """Connect to a measurement as a worker; yield the people, and the connection for orders and for answers.
 
-    A measurement that does not answer yet is tried for a minute.
+    A measurement that does not answer yet is tried for five minutes.
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
@@ -74,38 +79,100 @@ def joined(
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(tls / SERVER)
-    text = _plain(people)
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as connections:
+        door = connections.enter_context(_Door(listener, context, _plain(people)))
         drivers: list[Driver] = []
         while len(drivers) < workers:
             tell(f"waits for workers: {len(drivers)} of {workers} have connected")
-            connection = _accept(listener, context, deadline)
-            if connection is None:
+            try:
+                connection, driver = door.workers.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
                 raise JoinError(
                     f"{len(drivers)} of {workers} workers have connected within {seconds:.0f} s: look at the pods of "
                     'their Job; a cluster without nodes, such as devcluster, needs workers as "Process"'
-                )
+                ) from None
             connections.callback(_end, connection)
-            with contextlib.suppress(OSError, DriverError):  # whoever says nothing true is no worker
-                orders = connection.makefile("w", encoding="utf-8")
-                orders.write(text + "\n")
-                orders.flush()
-                driver = Driver(orders, connection.makefile("r", encoding="utf-8"), f"worker {len(drivers)}")
-                connection.settimeout(None)
-                drivers.append(connections.enter_context(driver))
+            drivers.append(connections.enter_context(driver))
+        door.close()
         yield Crew(drivers)
 
 
-def _accept(listener: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket | None:
-    """Return the next connection with a certificate of the authority; None when there is none until the deadline."""
-    while (left := deadline - time.monotonic()) > 0:
-        listener.settimeout(left)
-        with contextlib.suppress(OSError):  # a connection of somebody else, which ends here
-            plain, _ = listener.accept()
-            plain.settimeout(min(left, _GREETING_SECONDS))
-            return context.wrap_socket(plain, server_side=True)
-    return None
+class _Door:
+    """Lets workers in. Each connection has a thread and a time of its own, so one that says nothing delays nobody.
+
+    There are only so many: for another one, the oldest that has not yet shown to be a worker is ended.
+    """
+
+    def __init__(self, listener: socket.socket, context: ssl.SSLContext, people: str) -> None:
+        self.workers: queue.SimpleQueue[tuple[ssl.SSLSocket, Driver]] = queue.SimpleQueue()
+        self._listener = listener
+        self._context = context
+        self._people = people
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._greeted: dict[ssl.SSLSocket, threading.Thread] = {}
+        """The connections that have not yet shown to be workers, the oldest first."""
+        self._accepting = threading.Thread(target=self._accept, name="accept", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._listener.settimeout(None)
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let nobody in any more; those who were not taken from ``workers`` are sent away."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends a call that waits for a connection
+        self._accepting.join()
+        with self._lock:
+            greeting = [self._turn_away(connection) for connection in list(self._greeted)]
+        for thread in greeting:
+            thread.join()
+        while not self.workers.empty():
+            _end(self.workers.get()[0])
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                plain, _ = self._listener.accept()
+            except OSError:  # this process has too many descriptors, or the door was closed
+                self._closed.wait(_AGAIN_SECONDS)
+                continue
+            plain.settimeout(_GREETING_SECONDS)
+            with contextlib.suppress(OSError):  # it has gone already
+                connection = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+                thread = threading.Thread(target=self._greet, args=(connection,), name="greet", daemon=True)
+                with self._lock:
+                    if len(self._greeted) >= _MOST_GREETED:
+                        self._turn_away(next(iter(self._greeted)))
+                    self._greeted[connection] = thread
+                thread.start()
+
+    def _greet(self, connection: ssl.SSLSocket) -> None:
+        driver = None
+        with contextlib.suppress(OSError, ValueError, DriverError):  # whoever says nothing true is no worker
+            connection.do_handshake()
+            orders = connection.makefile("w", encoding="utf-8")
+            orders.write(self._people + "\n")
+            orders.flush()
+            driver = Driver(orders, connection.makefile("r", encoding="utf-8"), f"worker {connection.getpeername()[0]}")
+            connection.settimeout(None)
+        with self._lock:
+            if self._greeted.pop(connection, None) is not None and driver is not None:
+                self.workers.put((connection, driver))
+                return
+        _end(connection)
+
+    def _turn_away(self, connection: ssl.SSLSocket) -> threading.Thread:
+        """End a connection whose thread still uses it, and return the thread, which then ends."""
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # `SSLSocket.shutdown` also takes its TLS away
+        return self._greeted.pop(connection)
 
 
 def _end(connection: ssl.SSLSocket) -> None:

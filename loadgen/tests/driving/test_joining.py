@@ -101,6 +101,28 @@ def test_workers_join_and_their_counts_add_up(
     assert told == [f"waits for workers: {number} of 2 have connected" for number in (0, 1)]
 
 
+def test_connections_that_say_nothing_delay_no_worker_and_are_only_so_many(
+    listener: socket.socket, tmp_path: Path, people: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "_GREETING_SECONDS", 3600.0)
+    monkeypatch.setattr(joining, "_MOST_GREETED", 4)
+    tls = certificates(tmp_path / "tls")
+    with contextlib.ExitStack() as stack:
+        silent: list[socket.socket] = []
+        started: list[subprocess.Popen[str]] = []
+
+        def tell(_: str) -> None:
+            address = listener.getsockname()
+            silent.extend(stack.enter_context(socket.create_connection(address, timeout=120)) for _ in range(10))
+            assert [connection.recv(1) for connection in silent[:6]] == [b""] * 6, "the others have their places"
+            started.append(stack.enter_context(worker(listener, tls)))
+
+        with joining.joined(listener, tls, 1, people, seconds=120, tell=tell):
+            assert [connection.recv(1) for connection in silent[6:]] == [b""] * 4, "all workers are there"
+            assert not [thread for thread in threading.enumerate() if thread.name in {"accept", "greet"}]
+        assert started[0].wait() == 0
+
+
 def test_a_worker_with_a_certificate_of_another_authority_is_none(
     listener: socket.socket, tmp_path: Path, people: Population
 ) -> None:

@@ -33,6 +33,8 @@ PORTS = (1024, 65535)
 
 _MOUNTED = "/run/shai-load"
 _USER = 65532
+_BACKLOG = 128
+"""Connections that wait until the measurement lets workers in; anybody in the network can open some."""
 _SECONDS, _KEPT_SECONDS = 24 * 3600, 600
 """The longest measurement, and how long the pods of an operator that was killed stay after their end."""
 _LABEL = "shai.dev/load"
@@ -62,7 +64,7 @@ class LoadJobs:
         tls.mkdir(mode=0o700)
         files = _identities(self.host, tls)
         family = socket.AF_INET6 if ip_address(self.host).version == 6 else socket.AF_INET  # noqa: PLR2004 - its name
-        with socket.create_server((self.host, 0), family=family, backlog=count) as listener:
+        with socket.create_server((self.host, 0), family=family, backlog=_BACKLOG) as listener:
             port = int(listener.getsockname()[1])
             job = await self.cluster.create(self._job(f"shai-load-{secrets.token_hex(4)}", count, port))
             if job is None:
