@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import subprocess
@@ -20,8 +21,10 @@ from aiohttp import web
 from shai_operator.control import connections, descriptors
 from shai_operator.control.connections import Connections
 from shai_operator.metrics import counted
+from testing.waiting import until_async
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator
 
 SAID = (b"", b"GET / HTTP/1.1\r\nHost:")
@@ -29,7 +32,7 @@ SAID = (b"", b"GET / HTTP/1.1\r\nHost:")
 
 
 def made() -> tuple[Connections, asyncio.Event]:
-    """Return what serves /, and /slow, which is answered when the event is set."""
+    """Return what serves /, /long, which fits no buffer, and /slow, which is answered when the event is set."""
     go = asyncio.Event()
 
     async def answer(_: web.Request) -> web.Response:
@@ -39,8 +42,11 @@ def made() -> tuple[Connections, asyncio.Event]:
         await go.wait()
         return web.Response(text="late")
 
+    async def long(_: web.Request) -> web.Response:
+        return web.Response(body=bytes(64 << 20))
+
     application = web.Application()
-    application.add_routes([web.get("/", answer), web.get("/slow", slow)])
+    application.add_routes([web.get("/", answer), web.get("/slow", slow), web.get("/long", long)])
     return Connections(application), go
 
 
@@ -63,8 +69,18 @@ async def opened(port: int, count: int, said: bytes) -> AsyncIterator[list[async
 
 
 async def closed(reader: asyncio.StreamReader) -> None:
-    with contextlib.suppress(ConnectionError):
-        await reader.read()
+    async def read() -> None:
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+
+    reading = asyncio.create_task(read())
+    await until_async(reading.done, "the connection is closed")
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close no connection because it is idle."""
+    monkeypatch.setattr(connections, "_IDLE_SECONDS", 3600.0)
 
 
 @pytest.mark.parametrize("said", SAID)
@@ -75,6 +91,35 @@ async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.Monk
         await closed(idle)
 
 
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("path", ["", "long"])
+async def test_a_connection_is_closed_after_its_answer_taken_or_not(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
+    served, _ = made()
+    asked = f"GET /{path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked) as (reader,):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
+        await until_async(lambda: not served._open(), "it has been closed")  # noqa: SLF001
+
+
+@pytest.mark.usefixtures("patient")
+async def test_who_waits_for_the_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
+    served, go = made()
+    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, b"") as (idle,):
+        waiting = asyncio.create_task(get(port, "slow"))
+        await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
+        monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
+        await closed(idle)
+        async with opened(port, 1, b"") as (another,):
+            await closed(another)
+        monkeypatch.setattr(connections, "_IDLE_SECONDS", 3600.0)
+        go.set()
+        assert await waiting == "late"
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("said", SAID)
 async def test_connections_without_requests_make_room(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
     monkeypatch.setattr(connections, "MOST", 8)
@@ -86,18 +131,53 @@ async def test_connections_without_requests_make_room(monkeypatch: pytest.Monkey
         assert counted.SCRAPES_REJECTED._value.get() - before >= 12  # noqa: SLF001
 
 
+@pytest.mark.usefixtures("patient")
+async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST", 3)  # the third makes room for a fourth
+    served, go = made()
+    async with served.serve("127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+        await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
+        async with opened(port, 1, b"") as (younger,):
+            await until_async(lambda: len(served._open()) == 2, "both are there")  # noqa: SLF001
+            go.set()
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            assert await get(port) == "here"
+            await closed(younger)
+            writer.close()
+
+
+async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
+    loop, errors = asyncio.get_running_loop(), [OSError(errno.EMFILE, "too many descriptors")] * 3
+    accept = loop.sock_accept
+
+    async def failing(listening: socket.socket) -> tuple[socket.socket, object]:
+        if errors:
+            raise errors.pop()
+        return await accept(listening)
+
+    monkeypatch.setattr(loop, "sock_accept", failing)
+    async with made()[0].serve("127.0.0.1", 0) as port:
+        assert await get(port) == "here"
+    assert not errors
+
+
+@pytest.mark.usefixtures("patient")
 async def test_there_are_never_more_and_requests_are_not_ended_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 4)
     served, go = made()
     async with served.serve("127.0.0.1", 0) as port:
         waiting = [asyncio.create_task(get(port, "slow")) for _ in range(4)]
-        while len(served._asking) < 4:  # noqa: SLF001
-            await asyncio.sleep(0.01)
+        await until_async(lambda: len(served._asking) == 4, "all are being answered")  # noqa: SLF001
         others = [asyncio.create_task(get(port)) for _ in range(4)]
         async with opened(port, 4, b""):
             assert len(served._open()) == 4  # noqa: SLF001
             go.set()
-            assert await asyncio.gather(*waiting, *others) == ["late"] * 4 + ["here"] * 4
+            answers = asyncio.gather(*waiting, *others)
+            await until_async(answers.done, "all are answered")
+            assert answers.result() == ["late"] * 4 + ["here"] * 4
 
 
 def test_the_soft_limit_of_descriptors_is_raised() -> None:
