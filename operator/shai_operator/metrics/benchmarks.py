@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +35,29 @@ _INTERVALS = {
 }
 """Figures that are exported with their intervals."""
 _QUANTILES = {"latencySecondsP50": "0.5", "latencySecondsP90": "0.9", "latencySecondsP99": "0.99"}
+TABLES = 16
+"""Benchmarks of a pipeline whose figures are exported, those that ended last: each has hundreds of series, and who may
+make Benchmarks can keep any number."""
 _BOUNDS = ("value", "low", "high")
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
     """Yield the samples of all Benchmarks."""
-    for benchmark in snapshot.objects["Benchmark"]:
-        labels = namespace(benchmark), name(benchmark), str(spec(benchmark)["pipeline"])
+    exported = Counter[tuple[str, str]]()
+    for benchmark in sorted(snapshot.objects["Benchmark"], key=_ended, reverse=True):
+        pipeline = namespace(benchmark), str(spec(benchmark)["pipeline"])
+        labels = namespace(benchmark), name(benchmark), pipeline[1]
         yield from _progress(benchmark, labels)
-        for row in status(benchmark).get("table") or ():
+        rows = status(benchmark).get("table") or ()
+        exported[pipeline] += bool(rows)
+        for row in rows if exported[pipeline] <= TABLES else ():
             series = (*labels, str(row["mode"]), str(row["sessionLength"]))
             for figure in row.get("figures") or ():
                 yield from _figure(figure, series)
+
+
+def _ended(benchmark: Object) -> tuple[str, str]:
+    return str(status(benchmark).get("completionTime") or ""), name(benchmark)
 
 
 def _progress(benchmark: Object, labels: tuple[str, ...]) -> Iterator[Sample]:

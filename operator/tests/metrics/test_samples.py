@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crds.kinds.benchmark import FIGURES
+from shai_operator.metrics import benchmarks
 from shai_operator.metrics.samples import Snapshot, objects
 from tests.metrics import full
 from tests.reconcile.builders import inventory
@@ -134,6 +135,23 @@ def test_what_occurs_twice_counts_once() -> None:
     found = full.series(full.snapshot(changed(full.BENCHMARK, "status", table=[row, twice])))
     labels = {**SERIES, "mode": "baseline"}
     assert found["shai_benchmark_queries_per_second", tuple(sorted(labels.items()))] == 1740.123456789
+
+
+def test_only_the_last_benchmarks_of_a_pipeline_have_figures() -> None:
+    def made(number: int, pipeline: str) -> Object:
+        named = changed(full.BENCHMARK, "metadata", name=f"{pipeline}-{number:02}")
+        ended = changed(named, "status", completionTime=f"2026-06-01T12:00:{number:02}Z")
+        return changed(ended, "spec", pipeline=pipeline)
+
+    many = [made(number, "syse") for number in reversed(range(benchmarks.TABLES + 2))]
+    found = full.series(full.snapshot(made(0, "other"), *many))
+
+    def told(metric: str) -> set[str]:
+        return {dict(labels)["benchmark"] for name, labels in found if name == metric}
+
+    everyone = {"other-00", *(f"syse-{number:02}" for number in range(benchmarks.TABLES + 2))}
+    assert told("shai_benchmark_queries_per_second") == everyone - {"syse-00", "syse-01"}
+    assert told("shai_benchmark_slices") == everyone
 
 
 @pytest.mark.parametrize("name", FIGURES)
