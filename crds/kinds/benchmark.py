@@ -142,7 +142,7 @@ BENCHMARK = Resource(
                 {
                     "count": number("How many.", least=1, most=_WORKERS, default=1),
                     "as": word(
-                        "Process: on the operator's machine. Job: pods of a Job in the operator's namespace, which "
+                        "Process: on the operator's machine. Job: pods of a Job in the namespace shai-load, which "
                         "need a cluster that runs pods.",
                         "Process",
                         "Job",
