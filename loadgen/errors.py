@@ -12,3 +12,15 @@ class LoadgenError(Exception):
 
     exit_status = 1
     """With which a command ends."""
+
+    def __init__(self, text: str, *, public: str = "") -> None:
+        super().__init__(text)
+        self.public = public
+        """What may stand where people read who may not see users' data, such as titles and names; empty: nothing."""
+
+
+class PublicError(LoadgenError):
+    """A failure whose text has nothing from users' data or from logs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, public=text)

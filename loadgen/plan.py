@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def sessions(length: int) -> str:
     return special.get(length, f"sessions of {length} queries")
 
 
-class PlanError(LoadgenError):
+class PlanError(PublicError):
     """A plan that cannot be carried out; the text names the field and its valid values."""
 
 

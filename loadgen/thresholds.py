@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ _COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": ope
 _LONGEST = 200
 
 
-class ThresholdError(LoadgenError):
+class ThresholdError(PublicError):
     """Not a threshold; the text has the place and what is expected there."""
 
 

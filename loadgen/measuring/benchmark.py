@@ -170,9 +170,10 @@ def _compare(confined: Stack, twin: Stack, people: Population) -> None:
         # Without enforcement a search may return more results, never fewer.
         if not found[0] <= found[1]:
             missing = min(found[0] - found[1])
+            remedy = "its index is not of these data; run its indexer again"
             raise measurement.MeasurementError(
-                f"searching {query!r} the member finds {missing!r} and a twin on its data does not: "
-                "its index is not of these data; run its indexer again"
+                f"searching {query!r} the member finds {missing!r} and a twin on its data does not: {remedy}",
+                public=f"the member finds a document that a twin on its data does not: {remedy}",
             )
 
 
@@ -202,7 +203,7 @@ def run(options: Namespace, tell: Callable[[str], None] | None = None) -> None:
         status.end(State.CANCELLED, "interrupted; everything is as it was before")
         raise
     except (LoadgenError, OSError) as error:
-        status.end(State.FAILED, str(error))
+        status.fail(error)
         raise
     status.end(State.COMPLETE, "done")
     if options.fail_on and exceeded:

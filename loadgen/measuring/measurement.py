@@ -212,4 +212,5 @@ def believe(outcome: Outcome, what: str, *, bare: bool = False) -> None:
     requests = answered + outcome.failures
     if not answered or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:
         causes = "; ".join(outcome.errors) or "no request was answered"
-        raise MeasurementError(f"{what}: {outcome.failures} of {requests} requests failed: {causes}")
+        failed = f"{what}: {outcome.failures} of {requests} requests failed"
+        raise MeasurementError(f"{failed}: {causes}", public=failed)

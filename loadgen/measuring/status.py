@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""progress.json: the progress of a measurement, for the program that started it."""
+"""progress.json: the progress of a measurement, for the program that started it.
+
+That one shows it to people who may not see users' data. So it has none.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import json
 import time
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +41,12 @@ class StatusFile:
         self._path = path
         self._started = time.monotonic()
         self._done = 0
+        self._last = "it starts"
 
     def tell(self, message: str, done: int | None = None) -> None:
         """Set the message, and the number of finished slices if it has changed."""
         self._done = self._done if done is None else done
+        self._last = message
         self._write(State.RUNNING, message)
         if self._listener is not None:
             self._listener(f"{self._done} of {self.total} slices; {message}")
@@ -47,6 +54,11 @@ class StatusFile:
     def end(self, state: State, message: str) -> None:
         """Write the final state."""
         self._write(state, message)
+
+    def fail(self, error: Exception) -> None:
+        """Write that the measurement has failed, and what of the cause is for everybody."""
+        public = error.public if isinstance(error, LoadgenError) else ""
+        self._write(State.FAILED, public or f"failed after this step: {self._last}")
 
     def _write(self, state: State, message: str) -> None:
         found = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ _KINDS = frozenset({"Policy", "FactSource", "Principal", "Task", "Pipeline"})
 """The kinds that a monitor reads; manifests only for the operator may be in the same files."""
 
 
-class ManifestError(LoadgenError):
+class ManifestError(PublicError):
     """Variants cannot be derived from these manifests; the text names the file or the pipeline."""
 
 

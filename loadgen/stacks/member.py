@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 from loadgen.stacks import manifests
 from loadgen.stacks.monitor import Monitor, Server
 from loadgen.stacks.remote import RemoteStack
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of <sys/socket.h>
 
 
-class MemberError(LoadgenError):
+class MemberError(PublicError):
     """A member cannot be measured; the text says why and what to do."""
 
 

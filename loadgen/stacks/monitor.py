@@ -106,7 +106,8 @@ class Monitor:
             if entry["name"] == name:
                 return entry
         names = ", ".join(entry["name"] for entry in known) or "none"
-        raise MonitorError(f"the monitor has no pipeline {name}; it has {names}")
+        text = f"the monitor has no pipeline {name}; it has {names}"
+        raise MonitorError(text, public=text)
 
     def tasks(self, pipeline: str) -> dict[str, int]:
         """Return the process ids of a pipeline's running tasks by name; MonitorError when there is none."""
@@ -151,7 +152,8 @@ class Monitor:
             finally:
                 connection.close()
         except (OSError, http.client.HTTPException) as error:
-            raise MonitorError(f"no monitor answers at {name}: {error}; is it running?") from error
+            text = f"no monitor answers at {name}: {error}; is it running?"
+            raise MonitorError(text, public=text) from error
         if answer.status != _HTTP_OK:
             raise MonitorError(f"GET {path} at {name}: expected status 200, got {answer.status}: {body[:200]}")
         return body

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import gevent.socket
 
 from loadgen.driving.protocol import SIGNED, FrontEnd
-from loadgen.errors import LoadgenError
+from loadgen.errors import PublicError
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SUPERVISOR = "supervisor"
 _READY_SECONDS = 60.0
 
 
-class StackError(LoadgenError):
+class StackError(PublicError):
     """A stack does not serve, or has the wrong mode; the text names the pipeline."""
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from shai_operator.control import poolspec
 from shai_operator.control.measuring import MeasuringError, Slices, Subject
-from shai_operator.reconcile import benchmarks, bundles
+from shai_operator.reconcile import benchmarks, bundles, turns
 from shai_operator.reconcile.benchmarks import Measurement
 from shai_operator.reconcile.objects import name, namespace, spec, status, uid
+from shai_operator.reconcile.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +61,8 @@ class BenchmarkController:
         self._releases = releases
         self._generators = generators
         self._measured: dict[Reference, _Measured] = {}
+        self._had: dict[tuple[str, str], None] = {}
+        """Hosts and namespaces that had a turn there, the longest ago first."""
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one benchmark; when it does not exist any more, end its measurement."""
@@ -71,7 +74,9 @@ class BenchmarkController:
                 return None  # when the measurement has ended, it adds the name to the queue
         if benchmark is None:
             return None
-        decision = benchmarks.reconcile(benchmark, self._measurement(ref), self._loop.inventory, datetime.now(UTC))
+        decision = benchmarks.reconcile(
+            benchmark, self._measurement(ref), self._loop.inventory, datetime.now(UTC), self._turns()
+        )
         # The start is recorded first, so that a crash after it shows as an interrupted measurement.
         wait = await self._executor.execute(decision.plan)
         if decision.cancel:
@@ -96,6 +101,12 @@ class BenchmarkController:
 
         job = self._jobs.start(_key(uid(benchmark)), work, lambda: self._loop.queue.add(ref))
         self._measured[ref] = _Measured(uid(benchmark), wanted.target, job)
+        turns.taken(self._had, wanted.target.host, namespace(benchmark))
+
+    def _turns(self) -> Turns:
+        """Say who measures: also one that was cancelled does until its member is as it was before."""
+        measuring = {one.target.host: ref for ref, one in self._measured.items() if not one.job.done}
+        return Turns(measuring, tuple(self._had))
 
     def _generator(self, target: Target) -> LoadGenerator:
         provider = str(spec(self._pool(target)).get("provider"))
@@ -137,7 +148,7 @@ class BenchmarkController:
             found: Measurement = job.result
             return found
         progress = job.progress or Slices(0, 0, "")
-        error = str(job.error or "the operator is being stopped") if job.done else ""
+        error = _cause(job, measured.uid) if job.done else ""
         return Measurement(progress.done, progress.total, progress.message, error=error, pool=measured.target.pool)
 
     def _dismiss(self, ref: Reference) -> None:
@@ -149,6 +160,15 @@ class BenchmarkController:
         self._jobs.forget(_key(measured.uid))
         if measured.job.done:
             del self._measured[ref]
+
+
+def _cause(job: Job, benchmark: str) -> str:
+    """Say why a job has no result; only what was written for it goes into a status."""
+    if job.error is None:
+        return "the operator is being stopped"
+    if isinstance(job.error, MeasuringError):
+        return str(job.error)
+    return f"{type(job.error).__name__}; the operator's log has more (look there for {_key(benchmark)})"
 
 
 def _key(benchmark: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 90.0
 """Time that a measurement has for restoring the member: each of its processes has 15 seconds to end."""
-_TAIL_CHARACTERS = 500
+_TAIL_CHARACTERS = 4096
 _COMMAND = (sys.executable, "-m", "loadgen", "benchmark")
 _REPOSITORY = Path(__file__).resolve().parents[3]
+_LOGGER = logging.getLogger(__name__)
 
 
 class MeasuringError(Exception):
-    """A measurement produced no results; the text has the cause."""
+    """A measurement produced no results; the text has the cause, and nothing from users' data or from logs."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,10 @@ def _results(place: Path, status: int) -> Results:
     progress = _read(output / "progress.json")
     if status == 0:
         return Results(_read(output / "results.json"), (output / "table.txt").read_text())
-    if progress.get("state") in {"Failed", "Cancelled"}:
+    if progress.get("state") == "Cancelled":
         raise MeasuringError(progress["message"])
-    log = (place / "log").read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
-    raise MeasuringError(f"the load generator ended with status {status}: {log or 'it said nothing'}")
+    ended = f"the load generator ended with status {status}"
+    said = (place / "log").read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
+    _LOGGER.error("%s: %s, and said at the end: %r", place.name, ended, said)
+    cause = progress["message"] if progress.get("state") == "Failed" else ended
+    raise MeasuringError(f"{cause}; the operator's log has more (look there for {place.name})")

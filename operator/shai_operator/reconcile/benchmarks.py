@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Benchmarks: one measurement of a pipeline on one member, and its table.
 
-Two measurements on one host would disturb each other, so the oldest runs first. A measurement that was cut off because
-the operator ended starts again.
+Two measurements on one host would disturb each other, so they take `shai_operator.reconcile.turns`. A measurement that
+was cut off because the operator ended starts again.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from shai_operator.reconcile import conditions, references, runs, tenancy, thres
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
-    created,
     deleting,
     generation,
     name,
     namespace,
     owner_reference,
+    reference,
     spec,
     status,
     uid,
 )
+from shai_operator.reconcile.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.objects import Inventory, Object, Reference
 
 WRITER = "shai-operator"
 RESULTS_LIMIT = 900 << 10
@@ -56,6 +57,7 @@ _PLAN_FIELDS = (
     "thresholds",
     "seed",
 )
+_NOBODY = Turns()
 _OPTIONAL_RESULTS = "samples"
 """The part of the results that is left out where it does not fit: the raw slices."""
 
@@ -103,7 +105,9 @@ class Decision:
     cancel: bool = False
 
 
-def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inventory, now: datetime) -> Decision:
+def reconcile(
+    benchmark: Object, measurement: Measurement | None, inventory: Inventory, now: datetime, turns: Turns = _NOBODY
+) -> Decision:
     """Decide the next step of a benchmark. ``measurement`` is None if there was none."""
     decision = Decision()
     if deleting(benchmark) or runs.finished(benchmark):
@@ -127,7 +131,7 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
         values = {**_values(benchmark, measurement, condition, now), **_kept(benchmark)}
         decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
     else:
-        _begin(decision, benchmark, inventory, now)
+        _begin(decision, benchmark, inventory, now, turns)
     return decision
 
 
@@ -192,13 +196,13 @@ def _host(pool: Object, host: str) -> str:
     return listed.get(host, host)
 
 
-def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: datetime) -> None:
+def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: datetime, turns: Turns) -> None:
     found = target(benchmark, inventory)
     if isinstance(found, Target):
-        first = _first_on(found.host, benchmark, inventory)
+        first = _first_on(found.host, benchmark, inventory, turns)
         if first is not None:
-            own = namespace(first) == namespace(benchmark)
-            other = f"Benchmark {namespace(first)}/{name(first)}" if own else "a Benchmark of another namespace"
+            own = first.namespace == namespace(benchmark)
+            other = f"Benchmark {first.namespace}/{first.name}" if own else "a Benchmark of another namespace"
             found = _waits(f"waits for {other}, which measures on the same host")
     if isinstance(found, Condition):
         values = {**_values(benchmark, None, found, now), **_kept(benchmark)}
@@ -215,19 +219,19 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
     decision.start = StartMeasurement(found, {"name": name(benchmark), **wanted})
 
 
-def _first_on(host: str, benchmark: Object, inventory: Inventory) -> Object | None:
-    """Return the benchmark that runs before this one on a host, or None."""
-    for other in sorted(inventory.all("Benchmark"), key=_age):
-        if _age(other) >= _age(benchmark):
-            return None
+def _first_on(host: str, benchmark: Object, inventory: Inventory, turns: Turns) -> Reference | None:
+    """Return the benchmark that measures on a host, or does so before this one; None: it is this one's turn."""
+    if host in turns.measuring:
+        return turns.measuring[host]
+    own = reference(benchmark)
+    others = [one for one in inventory.all("Benchmark") if not runs.finished(one) and not deleting(one)]
+    for other in turns.order(host, [benchmark, *(one for one in others if reference(one) != own)]):
+        if other is benchmark:
+            break
         its = target(other, inventory)
-        if not runs.finished(other) and not deleting(other) and isinstance(its, Target) and its.host == host:
-            return other
+        if isinstance(its, Target) and its.host == host:
+            return reference(other)
     return None
-
-
-def _age(benchmark: Object) -> tuple[str, str, str]:
-    return created(benchmark), namespace(benchmark), name(benchmark)
 
 
 def _ended(benchmark: Object) -> Condition | None:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -80,14 +81,25 @@ found = {"member": member["name"], "plan": plan, "kinds": [json.loads(path.read_
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("tell('Failed', 'no keys.jsonl'); sys.exit(1)", "no keys.jsonl"),
-        ("sys.exit('a trace of calls')", "ended with status 1: a trace of calls"),
-        ("tell('Running', 'warming up'); os.kill(os.getpid(), 9)", "ended with status -9: it said nothing"),
+        ("tell('Failed', 'no keys.jsonl'); sys.exit(\"Alice's diary\\n\")", "no keys.jsonl"),
+        ('sys.exit("Alice\'s diary\\n")', "the load generator ended with status 1"),
+        (
+            "tell('Running', \"Alice's diary\"); print(\"Alice's diary\", flush=True); os.kill(os.getpid(), 9)",
+            "the load generator ended with status -9",
+        ),
     ],
 )
-async def test_a_failure_has_its_cause(tmp_path: Path, body: str, says: str) -> None:
-    with pytest.raises(MeasuringError, match=says):
+async def test_a_failure_has_its_cause_and_the_log_is_the_operators_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: str, says: str
+) -> None:
+    with pytest.raises(MeasuringError) as raised:
         await generator(tmp_path, body).run(subject(tmp_path), {}, ignore, asyncio.Event())
+    found = re.fullmatch(rf"{says}; the operator's log has more \(look there for (benchmark-\w+)\)", str(raised.value))
+    assert found, raised.value
+    (record,) = [record for record in caplog.records if record.name == LocalLoadGenerator.__module__]
+    assert record.getMessage().startswith(found.group(1))
+    assert "Alice's diary" in record.getMessage()
+    assert "\n" not in record.getMessage()
 
 
 WAITING = """

@@ -254,11 +254,14 @@ class Generator:
         self.subjects: list[Subject] = []
         self.gate = asyncio.Event()
         self.put_back = False
+        self.error: Exception | None = None
 
     async def run(
         self, subject: Subject, plan: Mapping[str, Any], progress: Callable[[Slices], None], cancel: asyncio.Event
     ) -> Results:
         self.subjects.append(subject)
+        if self.error is not None:
+            raise self.error
         progress(Slices(1, plan["rounds"], "slice 1"))
         waits = [asyncio.create_task(event.wait()) for event in (self.gate, cancel)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -342,6 +345,44 @@ async def test_a_benchmark_that_is_made_anew_ends_the_measurement_of_the_former(
         await controller.reconcile(ref)
         await until_async(lambda: len(generator.subjects) == 2)
         assert world.jobs.running("benchmark/uid-new")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MeasuringError("no keys.jsonl"), "no keys.jsonl"),
+        (ValueError("Alice's diary"), "ValueError; the operator's log has more (look there for benchmark/uid-cost)"),
+    ],
+)
+async def test_only_what_was_written_for_it_goes_into_a_status(tmp_path: Path, error: Exception, says: str) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        generator.error = error
+        await controller.reconcile(ref)
+        await world.ended(BENCHMARK_JOB)
+        await controller.reconcile(ref)
+        assert world.succeeded(ref) == ("False", "Failed", says)
+
+
+async def test_a_host_is_free_when_the_member_is_as_it_was_before(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        await controller.reconcile(ref)
+        await until_async(lambda: bool(generator.subjects))
+        first = world.inventory.get(ref)
+        assert first is not None
+        world.inventory.remove(ref)
+        second = world.put(
+            {**first, "metadata": {**first["metadata"], "name": "next", "uid": "uid-next"}, "status": {}}
+        )
+        await controller.reconcile(ref)
+        await controller.reconcile(second)
+        assert "waits for Benchmark search/cost, which measures on the same host" in world.succeeded(second)[2]
+        await world.ended(BENCHMARK_JOB)
+        await controller.reconcile(ref)
+        await controller.reconcile(second)
+        await until_async(lambda: len(generator.subjects) == 2)
+        assert generator.put_back
 
 
 async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shai_operator.reconcile import benchmarks
+from shai_operator.reconcile import benchmarks, turns
 from shai_operator.reconcile.actions import WARNING, Create, Emit, Plan
 from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
 from shai_operator.reconcile.conditions import timestamp
+from shai_operator.reconcile.objects import Reference
+from shai_operator.reconcile.turns import Turns
 from tests.reconcile.builders import (
     CREATED,
     FOR_SEARCH,
@@ -180,6 +182,72 @@ def test_one_measurement_at_a_time_on_a_host_oldest_first(first: Object, host: s
     assert (decision.start is None) == waits
     if waits:
         assert "waits for Benchmark search/before" in message(decision)
+
+
+def of(space: str, made: str, minute: int, status: dict[str, Any] | None = None) -> Object:
+    return benchmark(made, status, namespace=space, creationTimestamp=f"2026-06-01T11:{minute:02}:00Z")
+
+
+def everywhere(*spaces: str) -> list[Object]:
+    """Make a pipeline in each namespace, each with a pool of its own on this machine."""
+    found = []
+    for space in spaces:
+        its, where = pipeline(pool=space), pool(space)
+        its["metadata"]["namespace"] = space
+        where["spec"]["allowedNamespaces"] = {"names": [space]}
+        found += [its, where]
+    return found
+
+
+def next_of(waiting: list[Object], turns: Turns) -> list[str]:
+    known = inventory(*everywhere("a", "b", "c"), *waiting)
+    return [
+        f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+        for one in waiting
+        if benchmarks.reconcile(one, None, known, NOW, turns).start
+    ]
+
+
+def test_namespaces_take_turns_however_many_benchmarks_one_queues() -> None:
+    waiting = [of("a", f"many-{number}", number) for number in range(20)]
+    waiting += [of("b", "second", 31), of("b", "first", 30), of("c", "one", 40)]
+    had: dict[tuple[str, str], None] = {}
+    order = []
+    while waiting:
+        (first,) = next_of(waiting, Turns(had=tuple(had)))
+        order.append(first)
+        space, made = first.split("/")
+        waiting = [one for one in waiting if (one["metadata"]["namespace"], one["metadata"]["name"]) != (space, made)]
+        turns.taken(had, "", space)
+    assert order[:6] == ["a/many-0", "b/first", "c/one", "a/many-1", "b/second", "a/many-2"]
+    assert order[6:] == [f"a/many-{number}" for number in range(3, 20)]
+
+
+def test_turns_on_one_host_are_not_those_on_another() -> None:
+    waiting = [of("a", "old", 0), of("b", "new", 1)]
+    assert next_of(waiting, Turns(had=[("10.0.0.9", "a")])) == ["a/old"]
+    assert next_of(waiting, Turns(had=[("", "a")])) == ["b/new"]
+    assert next_of(waiting, Turns(had=[("", "b"), ("", "a")])) == ["b/new"]
+
+
+def test_one_that_was_interrupted_is_the_first() -> None:
+    broken_off = of("a", "old", 0, {"startTime": timestamp(NOW), "observedGeneration": 1})
+    assert next_of([broken_off, of("b", "new", 1)], Turns(had=[("", "a")])) == ["a/old"]
+
+
+def test_nothing_is_measured_beside_a_measurement_whoever_has_deleted_its_benchmark() -> None:
+    waiting = [of("a", "old", 0)]
+    assert next_of(waiting, Turns({"": Reference("Benchmark", "b", "gone")})) == []
+    assert next_of(waiting, Turns({"10.0.0.9": Reference("Benchmark", "b", "gone")})) == ["a/old"]
+
+
+def test_only_the_last_turns_are_remembered() -> None:
+    had: dict[tuple[str, str], None] = {}
+    for number in range(turns.TURNS_REMEMBERED + 1):
+        turns.taken(had, "", str(number))
+    turns.taken(had, "", "1")
+    assert len(had) == turns.TURNS_REMEMBERED
+    assert [next(iter(had)), next(reversed(had))] == [("", "2"), ("", "1")]
 
 
 def test_progress_is_shown() -> None:
