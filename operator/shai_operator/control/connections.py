@@ -72,16 +72,21 @@ class Connections:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                await self._room()
                 accepted, _ = await loop.sock_accept(listening)
-                server = self._runner.server
-                if server is None:
-                    return
-                _, connection = await loop.connect_accepted_socket(server, accepted)
-                self._since[connection] = time.monotonic()
+                await self._admit(accepted)
             except OSError as error:  # no descriptors or memory, or the client has gone already
                 _LOGGER.warning("cannot accept a connection to probes and metrics: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _admit(self, accepted: socket.socket) -> None:
+        with contextlib.ExitStack() as closing:
+            closing.callback(accepted.close)
+            await self._room()
+            server = self._runner.server
+            if server is not None:
+                _, connection = await asyncio.get_running_loop().connect_accepted_socket(server, accepted)
+                closing.pop_all()
+                self._since[connection] = time.monotonic()
 
     async def _room(self) -> None:
         """Wait until another connection has room."""

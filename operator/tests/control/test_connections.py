@@ -55,6 +55,10 @@ async def get(port: int, path: str = "") -> str:
         return await response.text()
 
 
+def asked(path: str) -> bytes:
+    return f"GET /{path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+
+
 @asynccontextmanager
 async def opened(port: int, count: int, said: bytes) -> AsyncIterator[list[asyncio.StreamReader]]:
     """Open connections one after the other, each of which says no more than this."""
@@ -74,7 +78,7 @@ async def closed(reader: asyncio.StreamReader) -> None:
             await reader.read()
 
     reading = asyncio.create_task(read())
-    await until_async(reading.done, "the connection is closed")
+    await until_async(reading.done, "the connection is closed", seconds=5.0)
 
 
 @pytest.fixture
@@ -96,8 +100,7 @@ async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.Monk
 async def test_a_connection_is_closed_after_its_answer_taken_or_not(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
     served, _ = made()
-    asked = f"GET /{path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
-    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked) as (reader,):
+    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked(path)) as (reader,):
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
         await until_async(lambda: not served._open(), "it has been closed")  # noqa: SLF001
@@ -107,8 +110,11 @@ async def test_a_connection_is_closed_after_its_answer_taken_or_not(monkeypatch:
 async def test_who_waits_for_the_answer_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
     served, go = made()
-    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, b"") as (idle,):
-        waiting = asyncio.create_task(get(port, "slow"))
+    async with (
+        served.serve("127.0.0.1", 0) as port,
+        opened(port, 1, b"") as (idle,),
+        opened(port, 1, asked("slow")) as (waiting,),
+    ):
         await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
         monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
         await closed(idle)
@@ -116,7 +122,7 @@ async def test_who_waits_for_the_answer_is_not_idle(monkeypatch: pytest.MonkeyPa
             await closed(another)
         monkeypatch.setattr(connections, "_IDLE_SECONDS", 3600.0)
         go.set()
-        assert await waiting == "late"
+        assert (await waiting.readline()).startswith(b"HTTP/1.1 200"), "a client would ask again"
 
 
 @pytest.mark.usefixtures("patient")
@@ -133,19 +139,16 @@ async def test_connections_without_requests_make_room(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("patient")
 async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST", 3)  # the third makes room for a fourth
+    monkeypatch.setattr(connections, "MOST", 2)
     served, go = made()
-    async with served.serve("127.0.0.1", 0) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked("slow")) as (older,):
         await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
         async with opened(port, 1, b"") as (younger,):
             await until_async(lambda: len(served._open()) == 2, "both are there")  # noqa: SLF001
             go.set()
-            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            assert (await older.readline()).startswith(b"HTTP/1.1 200")
             assert await get(port) == "here"
             await closed(younger)
-            writer.close()
 
 
 async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,16 +171,17 @@ async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatc
 async def test_there_are_never_more_and_requests_are_not_ended_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 4)
     served, go = made()
-    async with served.serve("127.0.0.1", 0) as port:
-        waiting = [asyncio.create_task(get(port, "slow")) for _ in range(4)]
+    async with served.serve("127.0.0.1", 0) as port, opened(port, 4, asked("slow")) as waiting:
         await until_async(lambda: len(served._asking) == 4, "all are being answered")  # noqa: SLF001
         others = [asyncio.create_task(get(port)) for _ in range(4)]
         async with opened(port, 4, b""):
             assert len(served._open()) == 4  # noqa: SLF001
             go.set()
-            answers = asyncio.gather(*waiting, *others)
+            for reader in waiting:
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200"), "a client would ask again"
+            answers = asyncio.gather(*others)
             await until_async(answers.done, "all are answered")
-            assert answers.result() == ["late"] * 4 + ["here"] * 4
+            assert answers.result() == ["here"] * 4
 
 
 def test_the_soft_limit_of_descriptors_is_raised() -> None:
