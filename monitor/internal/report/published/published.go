@@ -65,10 +65,10 @@ type Value struct {
 
 // UnmarshalJSON reads a number, a text or null.
 func (v *Value) UnmarshalJSON(text []byte) error {
-	if err := json.Unmarshal(text, &v.Number); err == nil {
-		return nil
+	if len(text) > 0 && text[0] == '"' {
+		return json.Unmarshal(text, &v.Text)
 	}
-	return json.Unmarshal(text, &v.Text)
+	return json.Unmarshal(text, &v.Number)
 }
 
 // Tables returns all tables, in the order of their files.
