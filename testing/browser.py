@@ -42,9 +42,12 @@ _FLAGS = (
 _WITHIN = ("data", "blob", "about", "file", "chrome", "devtools")
 """Schemes of what needs no network."""
 
-# The text of elements that lie partly outside of the window and that nothing lets a person scroll to.
+# The text of elements that lie partly outside of the window and that nothing lets a person scroll to, and whether the
+# page as a whole has to be scrolled to the right: a word that is too long makes no element wider.
 _CUT_OFF = """
 const width = document.documentElement.clientWidth, found = [];
+if (document.documentElement.scrollWidth > width)
+  found.push(`the page is ${document.documentElement.scrollWidth} pixels wide`);
 const scrolls = e => e && (/(auto|scroll|hidden)/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
 for (const e of document.body.querySelectorAll("*")) {
   const box = e.getBoundingClientRect();

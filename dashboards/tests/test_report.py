@@ -45,6 +45,19 @@ return [...document.querySelectorAll(".figures")].flatMap(place => {
 });
 """
 
+# Pairs of texts of a chart that lie over each other, but for turned ones, whose boxes are larger than they are.
+_OVER = """
+return [...document.querySelectorAll("figure[data-chart]")].flatMap(figure => {
+  const texts = [...figure.querySelectorAll(".chart svg text")]
+    .filter(text => text.textContent && !/rotate|matrix/.test(text.getAttribute("transform")));
+  const boxes = texts.map(text => text.getBoundingClientRect());
+  const shared = (a, b, from, to) => Math.min(a[to], b[to]) - Math.max(a[from], b[from]);
+  return boxes.flatMap((a, i) => boxes.slice(i + 1).flatMap((b, j) =>
+    shared(a, b, "left", "right") > 2 && shared(a, b, "top", "bottom") > 3
+      ? [`${figure.id}: ${texts[i].textContent} / ${texts[i + 1 + j].textContent}`] : []));
+});
+"""
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Any:
@@ -82,6 +95,7 @@ def test_nothing_keeps_people_from_reading_it(write: Any, browser: Browser, widt
     browser.open(write(RUN).as_uri())
     assert browser.text("h1") == "What enforcement costs, and what it stops"
     assert browser.barriers() == []
+    assert browser.script(_OVER) == []
     charts = browser.script(_CHARTS)
     assert len(charts) >= 12
     assert {chart["kind"] for chart in charts} == {"bars", "stack", "curves", "steps", "points"}

@@ -87,9 +87,10 @@ def test_faults_of_a_page_are_found(tmp_path: Path, text: str, fault: str) -> No
         ("<img src=data:,>", "", "image-alt"),
         ("pale", "p { color: #ccc }", "color-contrast"),
         ("<input>", "", "label"),
-        ("far to the right", "p { width: 3000px; max-width: none }", "cut off"),
+        ("far to the right", "p { width: 3000px; max-width: none }", "cut off: p."),
+        ("long" * 500, "", "cut off: the page is"),
     ],
-    ids=["picture", "contrast", "field", "width"],
+    ids=["picture", "contrast", "field", "width", "word"],
 )
 def test_barriers_of_a_page_are_found(browser: Browser, tmp_path: Path, text: str, style: str, barrier: str) -> None:
     browser.open(page(tmp_path, text, style))

@@ -6,7 +6,7 @@ import { AriaComponent, GridComponent, LegendComponent, TooltipComponent } from 
 import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 
-import { colour, draw } from "./options.js";
+import { colour, draw, height } from "./options.js";
 import { read } from "./read.js";
 
 use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
@@ -21,12 +21,13 @@ function show(figure) {
   const data = read(table);
   colour(data.columns);
   place.hidden = false;
-  place.style.height = `${about.kind === "stack" ? 110 + 44 * data.names.length : 320}px`;
   const chart = init(place, null, { renderer: "svg" });
   const size = () => {
     if (place.clientWidth === 0 || printing) return;
+    const sized = { ...about, width: place.clientWidth };
+    place.style.height = `${height(sized, data)}px`;
     chart.resize();
-    chart.setOption(draw[about.kind]({ ...about, width: place.clientWidth }, data));
+    chart.setOption(draw[about.kind](sized, data));
     // On paper a picture that is wider than its place shrinks as a whole.
     const svg = place.querySelector("svg");
     svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);

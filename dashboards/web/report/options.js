@@ -44,17 +44,40 @@ function short(text, most) {
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 }
 
-const NAME_LENGTH = 24;
+const NAME_LENGTH = 24, LEGEND_LENGTH = 32;
+const CHARACTER = 7, KEY = 18, GAP = 10, LINE_HEIGHT = 22;
 
-function frame(figure, data, x, y, legend = true) {
+/** How many lines the legend takes, by the width of its characters at most; none if there is nothing to tell apart. */
+function legendLines(figure, data) {
+  if (figure.kind === "points" || (figure.kind === "bars" && data.columns.length < 2)) return 0;
+  let lines = 1, at = 0;
+  for (const column of data.columns) {
+    const width = KEY + 5 + CHARACTER * short(column.title, LEGEND_LENGTH).length;
+    if (at > 0 && at + width > figure.width) [lines, at] = [lines + 1, 0];
+    at += width + GAP;
+  }
+  return lines;
+}
+
+/** Where the drawing begins, below the legend and the name of the axis on the left. */
+function top(figure, data) {
+  return LINE_HEIGHT * legendLines(figure, data) + (figure.kind === "stack" ? 4 : 32);
+}
+
+/** The height of a chart in pixels. */
+export function height(figure, data) {
+  return top(figure, data) + (figure.kind === "stack" ? 56 + 44 * data.names.length : 266);
+}
+
+function frame(figure, data, x, y) {
   return {
     animation: false,
     textStyle: FONT,
     aria: { enabled: false },
-    grid: { left: 8, right: 18, top: legend ? 62 : 34, bottom: 30, containLabel: true },
+    grid: { left: 8, right: 18, top: top(figure, data), bottom: 30, containLabel: true },
     legend: {
-      show: legend, type: "plain", top: 0, left: 0, itemWidth: 18, itemHeight: 10, textStyle: { ...FONT, color: INK },
-      inactiveColor: LINE, selectedMode: false, data: data.columns.map((column) => column.title), formatter: (name) => short(name, 32),
+      show: legendLines(figure, data) > 0, type: "plain", top: 0, left: 0, padding: 0, itemGap: GAP, itemWidth: KEY, itemHeight: 10, textStyle: { ...FONT, color: INK },
+      inactiveColor: LINE, selectedMode: false, data: data.columns.map((column) => column.title), formatter: (name) => short(name, LEGEND_LENGTH),
     },
     tooltip: {
       renderMode: "richText", trigger: "axis", axisPointer: { type: "line", lineStyle: { color: SOFT } }, confine: true,
@@ -75,6 +98,8 @@ function tip(figure, data, points) {
   return [`${short(name, 60)}`, ...lines].join("\n");
 }
 
+const BAR = { barGap: "12%", barCategoryGap: "28%", barMaxWidth: 72 };
+
 /** A whisker for each interval, in the middle of its bar, or at its point. */
 function whiskers(column, at, bars) {
   const data = column.cells.flatMap((cell, row) => (cell.low === null ? [] : [[row, cell.low, cell.high]]));
@@ -82,7 +107,7 @@ function whiskers(column, at, bars) {
     type: "custom", name: column.title, silent: true, tooltip: { show: false }, z: 5, data,
     encode: { x: 0, y: [1, 2] },
     renderItem(parameters, api) {
-      const layout = bars ? api.barLayout({ barGap: "12%", barCategoryGap: "28%", count: bars })[at] : { offsetCenter: 0 };
+      const layout = bars ? api.barLayout({ ...BAR, count: bars })[at] : { offsetCenter: 0 };
       const place = (value) => {
         const point = api.coord([api.value(0), value]);
         return [point[0] + layout.offsetCenter, point[1]];
@@ -102,7 +127,7 @@ function coloured(cell, colour) {
   return colour ? { value: cell.value, itemStyle: { color: `var(--${colour})` } } : cell.value;
 }
 
-const CHARACTER = 7, BESIDE = 90;
+const BESIDE = 90;
 
 /** How far names are turned: not at all if they fit beside each other. */
 function turn(figure, data) {
@@ -116,10 +141,10 @@ function bars(figure, data) {
     axisLabel: { ...FONT, interval: 0, hideOverlap: data.names.length > 16, rotate: turn(figure, data), formatter: (name) => short(name, NAME_LENGTH) },
   });
   return {
-    ...frame(figure, data, category, upright(figure.y), data.columns.length > 1),
+    ...frame(figure, data, category, upright(figure.y)),
     series: data.columns.flatMap((column, at) => [
       {
-        type: "bar", name: column.title, barGap: "12%", barCategoryGap: "28%", data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
+        type: "bar", name: column.title, ...BAR, data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
         itemStyle: column.reference
           ? { color: CARD, borderColor: colourOf(column), borderWidth: 1.5, borderType: "dashed" }
           : { color: colourOf(column) },
@@ -132,7 +157,7 @@ function bars(figure, data) {
 
 /** Lying bars: the rows' names are long. */
 function stack(figure, data) {
-  const category = axis("category", figure.x, { name: "", inverse: true, data: data.names, axisLabel: { ...FONT, interval: 0, formatter: (name) => short(name, NAME_LENGTH) } });
+  const category = axis("category", figure.x, { name: "", inverse: true, data: data.names, axisLabel: { ...FONT, interval: 0, formatter: (name) => short(name, figure.width < 400 ? NAME_LENGTH : LEGEND_LENGTH) } });
   return {
     ...frame(figure, data, axis("value", figure.y), category),
     series: data.columns.map((column, at) => ({
@@ -172,7 +197,7 @@ function steps(figure, data) {
 
 function points(figure, data) {
   const [x, y] = data.columns;
-  const options = frame(figure, data, axis(figure.x.log ? "log" : "value", figure.x), upright(figure.y), false);
+  const options = frame(figure, data, axis(figure.x.log ? "log" : "value", figure.x), upright(figure.y));
   options.tooltip.trigger = "item";
   options.tooltip.formatter = (point) => tip(figure, data, [point]);
   return {
@@ -188,7 +213,7 @@ function points(figure, data) {
 
 function time(figure, data) {
   return {
-    ...frame(figure, data, axis("time", { label: "" }, { axisLabel: { ...FONT, hideOverlap: true } }), upright(figure.y), true),
+    ...frame(figure, data, axis("time", { label: "" }, { axisLabel: { ...FONT, hideOverlap: true } }), upright(figure.y)),
     useUTC: true,
     series: data.columns.map((column, at) =>
       line(column, at, {

@@ -151,6 +151,10 @@ func wide(figures []figure.Figure) []bool {
 	return found
 }
 
+// long is the number of rows from which a table without a chart needs the whole width: in
+// half of it they take two lines each, and what is beside it is short.
+const long = 10
+
 // large reports whether a figure needs the whole width.
 func large(f figure.Figure) bool {
 	columns := len(f.Columns)
@@ -159,8 +163,9 @@ func large(f figure.Figure) bool {
 			columns += 2
 		}
 	}
+	table := f.Kind == "" || f.Empty()
 	return f.Kind == figure.Time || f.Kind == figure.Points || f.Kind == figure.Curves || f.Graph != nil ||
-		columns >= crowded && (f.Kind == "" || f.Empty())
+		table && (columns >= crowded || len(f.Rows) > long)
 }
 
 // shownTable is a table as the template shows it.
