@@ -205,7 +205,13 @@ def test_on_paper_charts_are_whole_and_tables_open(write: Any, browser: Browser,
         assert axis in page[page.index(title) :], f"{title} is cut"
 
 
-def test_after_printing_tables_are_as_before(write: Any, browser: Browser) -> None:
+def test_after_printing_charts_and_tables_are_as_before(write: Any, browser: Browser) -> None:
     browser.open(write(RUN).as_uri())
+    widths = "return [...document.querySelectorAll('.chart svg')].map(svg => Number(svg.getAttribute('width')))"
+    before = browser.script(widths)
+    on_paper = browser.script(f"dispatchEvent(new Event('beforeprint')); {widths}")
+    assert set(on_paper) == {688}  # so that letters are as large as those of the text
+    browser.script("dispatchEvent(new Event('afterprint'))")
     browser.printed()
     assert browser.script("return document.querySelectorAll('details[open]').length") == 0
+    assert browser.script(widths) == before

@@ -12,7 +12,11 @@ import { read } from "./read.js";
 use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
 
 const root = document.documentElement;
+const charts = [];
 let printing = false;
+
+/** The width of A4 between its margins, in pixels. */
+const PAPER = 688;
 
 function show(figure) {
   const place = figure.querySelector(".chart"), table = figure.querySelector("table");
@@ -23,17 +27,20 @@ function show(figure) {
   place.hidden = false;
   const chart = init(place, null, { renderer: "svg" });
   const size = () => {
-    if (place.clientWidth === 0 || printing) return;
-    const sized = { ...about, width: place.clientWidth };
+    const width = printing ? PAPER : place.clientWidth;
+    if (width === 0) return;
+    const sized = { ...about, width, paper: printing };
     place.style.height = `${height(sized, data)}px`;
-    chart.resize();
+    chart.resize({ width, height: height(sized, data) });
     chart.setOption(draw[about.kind](sized, data));
-    // On paper a picture that is wider than its place shrinks as a whole.
+    chart.getZr().flush();
+    // Where paper is narrower, the picture shrinks as a whole.
     const svg = place.querySelector("svg");
     svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
   };
   size();
-  new ResizeObserver(() => requestAnimationFrame(size)).observe(place);
+  charts.push(size);
+  new ResizeObserver(() => requestAnimationFrame(() => printing || size())).observe(place);
 }
 
 /** Which of light and dark the page is in: the reader's choice, or the browser's. */
@@ -53,17 +60,19 @@ function switches() {
   say();
 }
 
-/** On paper all tables are open; afterwards they are as before. */
+/** On paper charts have its width and all tables are open; afterwards they are as before. */
 function prints() {
   let closed = [];
   addEventListener("beforeprint", () => {
     printing = true;
     closed = [...document.querySelectorAll("details:not([open])")];
     for (const details of closed) details.open = true;
+    for (const size of charts) size();
   });
   addEventListener("afterprint", () => {
     printing = false;
     for (const details of closed) details.open = false;
+    for (const size of charts) size();
   });
 }
 
