@@ -53,6 +53,7 @@ _VALUES = {
 """Values that queries ask for by label, or that variables choose."""
 
 _OF = {
+    "mode": {"shai_pipeline_mode": ("baseline", "dynamic", "shai")},
     "state": {
         "shai_pool_members": ("desired", "current", "ready", "available", "updated"),
         "shai_capability_sets": ("current", "stale"),

@@ -93,6 +93,10 @@ def test_variables_offer_values(server: Prometheus, variable: str) -> None:
     }
 
 
+def test_modes_are_offered_that_only_a_benchmark_had(server: Prometheus) -> None:
+    assert "control" in {series.labels["mode"] for series in server.over_time(SUPPLY["mode"], _SCOPE)}
+
+
 @pytest.mark.parametrize("board", ALL, ids=lambda board: board.uid)
 def test_annotations_mark_something(server: Prometheus, board: Board) -> None:
     for event in board.events:
