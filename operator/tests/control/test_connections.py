@@ -103,7 +103,7 @@ async def test_a_connection_is_closed_after_its_answer_taken_or_not(monkeypatch:
     async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked(path)) as (reader,):
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
-        await until_async(lambda: not served._open(), "it has been closed")  # noqa: SLF001
+        await until_async(lambda: not served._open(), "it has been closed", seconds=5.0)  # noqa: SLF001
 
 
 @pytest.mark.usefixtures("patient")
@@ -163,7 +163,9 @@ async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(loop, "sock_accept", failing)
     async with made()[0].serve("127.0.0.1", 0) as port:
-        assert await get(port) == "here"
+        answer = asyncio.create_task(get(port))
+        await until_async(answer.done, "it is answered", seconds=5.0)
+        assert answer.result() == "here"
     assert not errors
 
 
@@ -180,7 +182,7 @@ async def test_there_are_never_more_and_requests_are_not_ended_for_others(monkey
             for reader in waiting:
                 assert (await reader.readline()).startswith(b"HTTP/1.1 200"), "a client would ask again"
             answers = asyncio.gather(*others)
-            await until_async(answers.done, "all are answered")
+            await until_async(answers.done, "all are answered", seconds=5.0)
             assert answers.result() == ["here"] * 4
 
 
