@@ -11,6 +11,21 @@ import (
 	"time"
 )
 
+// counting is a pace whose clock counts a millisecond for each record, and that tells of rests.
+func counting(rests func(time.Duration)) *pace {
+	now, resting := time.Time{}, false
+	return &pace{share: 50, begun: now, now: func() time.Time {
+		if !resting {
+			now = now.Add(time.Millisecond)
+		}
+		resting = false
+		return now
+	}, sleep: func(_ context.Context, long time.Duration) {
+		now, resting = now.Add(long), true
+		rests(long)
+	}}
+}
+
 // A slow verification takes a fiftieth of the time: each 5 ms of work are followed by 245 of rest.
 func TestSlowVerificationRests(t *testing.T) {
 	const records = 40
@@ -20,18 +35,7 @@ func TestSlowVerificationRests(t *testing.T) {
 		record(t, l, decision(fmt.Sprint("/corpus/", i)))
 	}
 	var rests []time.Duration
-	now, resting := time.Time{}, false
-	rest := &pace{share: 50, begun: now}
-	rest.now = func() time.Time {
-		if !resting { // each record takes a millisecond
-			now = now.Add(time.Millisecond)
-		}
-		resting = false
-		return now
-	}
-	rest.sleep = func(_ context.Context, long time.Duration) {
-		rests, now, resting = append(rests, long), now.Add(long), true
-	}
+	rest := counting(func(long time.Duration) { rests = append(rests, long) })
 	found, err := verify(t.Context(), l.options.Directory, l.key, rest)
 	if err != nil || found.Fault != "" {
 		t.Fatal(found, err)
@@ -57,5 +61,30 @@ func TestSlowVerificationEnds(t *testing.T) {
 	}
 	if _, err := verify(ctx, l.options.Directory, l.key, rest); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A log whose oldest files are removed faster than they are verified is verified in the end: a
+// verification that has to begin anew takes more of the time.
+func TestVerificationIsNotOutrun(t *testing.T) {
+	l := openLog(t, small(t.TempDir()))
+	defer l.Close()
+	number := 0
+	grow := func() {
+		for range 20 {
+			number++
+			record(t, l, decision(fmt.Sprint("/corpus/", number)))
+		}
+	}
+	for range 5 {
+		grow()
+	}
+	rest := counting(func(long time.Duration) {
+		if long > 0 {
+			grow()
+		}
+	})
+	if found, err := verify(t.Context(), l.options.Directory, l.key, rest); err != nil || found.Fault != "" {
+		t.Error(found, err)
 	}
 }

@@ -54,7 +54,8 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	return verify(ctx, l.options.Directory, l.key, nil)
 }
 
-// VerifySlowly does the same and takes one processor for at most a part of the time: one in share.
+// VerifySlowly does the same and takes one processor for at most a part of the time: one in share,
+// unless retention removes files faster than they are verified. Then it hurries.
 func (l *Log) VerifySlowly(ctx context.Context, share int) (Verification, error) {
 	return verify(ctx, l.options.Directory, l.key, newPace(share))
 }

@@ -42,6 +42,7 @@ func verify(ctx context.Context, directory string, key *Key, rest *pace) (result
 		if result, err = verifyOnce(ctx, directory, key, rest); !errors.Is(err, fs.ErrNotExist) {
 			return result, err
 		}
+		rest.hurry()
 	}
 	return result, err
 }

@@ -13,7 +13,7 @@ import (
 // The monitor verifies the chain of its audit log in the background, again and again. One
 // verification takes so much of one processor, and so long after it the next one begins.
 const (
-	verifyShare    = 50 // a fiftieth
+	verifyShare    = 50 // a fiftieth, unless the log's files go faster
 	verifyInterval = time.Minute
 )
 
