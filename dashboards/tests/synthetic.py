@@ -52,7 +52,7 @@ _VALUES = {
 }
 """Values that queries ask for by label, or that variables choose."""
 
-_OF = {
+_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "mode": {"shai_pipeline_mode": ("baseline", "dynamic", "shai")},
     "state": {
         "shai_pool_members": ("desired", "current", "ready", "available", "updated"),
