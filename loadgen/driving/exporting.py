@@ -14,15 +14,13 @@ import json
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import gevent
 import gevent.event
-from gevent.pool import Pool
-from gevent.pywsgi import WSGIHandler, WSGIServer
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, make_wsgi_app
 from prometheus_client.registry import Collector
 
+from loadgen.driving import serving
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -34,10 +32,6 @@ if TYPE_CHECKING:
     from loadgen.driving.metrics import TallyCollector
 
 HOST = "127.0.0.1"
-_CONNECTIONS = 64
-"""How many are served at the same time; others wait."""
-_REQUEST_SECONDS = 5.0
-"""How long a connection may take for a request and its answer."""
 _NAME = re.compile(r"loadgen-[0-9]{1,10}\.json")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -46,14 +40,6 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 class AnnouncementError(LoadgenError):
     """Prometheus cannot be told of this process; the text says why."""
-
-
-class _Handler(WSGIHandler):
-    """Closes connections that do not use their place: any user of this machine can open them."""
-
-    def handle_one_request(self) -> tuple[str, bytes] | Literal[True] | None:
-        """Serve one request, or none if the client is too slow; anything but True closes the connection."""
-        return gevent.with_timeout(_REQUEST_SECONDS, super().handle_one_request, timeout_value=None)
 
 
 class Exporter(Collector):
@@ -68,9 +54,7 @@ class Exporter(Collector):
         for standard in (ProcessCollector, PlatformCollector, GCCollector):
             standard(registry=registry)
         application = make_wsgi_app(registry)
-        self._server = WSGIServer(
-            (HOST, 0), application, spawn=Pool(_CONNECTIONS), log=None, error_log=None, handler_class=_Handler
-        )
+        self._server = serving.server((HOST, 0), application)
         self._server.start()
         self.port = int(self._server.server_port or 0)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 import gevent
 import pytest
 
-from loadgen.driving import exporting
 from loadgen.driving.exporting import AnnouncementError, announced, served
 from loadgen.driving.metrics import OK, Tally, TallyCollector
 from loadgen.tests.harness import ROOT
@@ -29,7 +27,6 @@ NAME = f"loadgen-{os.getpid()}.json"
 HOLDER = """
 import sys
 from pathlib import Path
-from loadgen.driving import exporting
 from loadgen.driving.exporting import announced
 with announced(Path(sys.argv[1]), 4711):
     print("announced", flush=True)
@@ -153,15 +150,3 @@ def test_it_waits_until_the_last_counts_are_read(tmp_path: Path) -> None:
         late = gevent.spawn(scrape, exporter.port)
         assert exporter.await_last_scrape(60.0)
         assert 'result="ok",scenario="spike"} 2.0' in late.get()
-
-
-def test_connections_that_ask_for_nothing_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any user of the machine can open as many as are served at the same time, and say nothing or half a request."""
-    monkeypatch.setattr(exporting, "_REQUEST_SECONDS", 0.2)
-    with contextlib.ExitStack() as stack, served(TallyCollector(Tally(), dict), tmp_path, print) as exporter:
-        for said in (b"", b"GET /metrics HTTP/1.1\r\nHost:"):
-            for _ in range(exporting._CONNECTIONS // 2):  # noqa: SLF001
-                idle = socket.create_connection(("127.0.0.1", exporter.port))
-                stack.callback(idle.close)
-                idle.sendall(said)
-        assert "shai_load_users" in scrape(exporter.port)

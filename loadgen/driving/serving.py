@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Serves HTTP on loopback, where any user of the machine can connect.
+
+So no more than a number of connections are there at the same time, of which none can keep its place: the process needs
+its descriptors for the load.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any, Literal
+
+import gevent
+from gevent import monkey
+from gevent.pool import Pool
+from gevent.pywsgi import WSGIHandler, WSGIServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from wsgiref.types import WSGIEnvironment
+
+CONNECTIONS = 64
+"""How many are served at the same time; others wait."""
+_REQUEST_SECONDS = 5.0
+"""How long a connection may take for a request and its answer."""
+_LIMIT = "shai.limit"
+_PlainSocket = monkey.get_original("socket", "socket")
+
+
+class _Handler(WSGIHandler):
+    """Closes connections that do not use their place."""
+
+    def handle_one_request(self) -> tuple[str, bytes] | Literal[True] | None:
+        """Serve one request, unless the client is too slow; anything but True closes the connection."""
+        # An exception would not do: gevent catches it, and answers, for which the client can take its time.
+        self._limit = gevent.spawn_later(_REQUEST_SECONDS, self._hang_up)
+        try:
+            return super().handle_one_request()
+        finally:
+            self._limit.kill(block=False)
+
+    def get_environ(self) -> dict[str, Any]:
+        """Return what the application knows of the request."""
+        return {**super().get_environ(), _LIMIT: self._limit}
+
+    def _hang_up(self) -> None:
+        # gevent's own shutdown raises an exception in whoever reads or writes.
+        plain = _PlainSocket(fileno=self.socket.fileno())
+        try:
+            with contextlib.suppress(OSError):  # the client may have been faster
+                plain.shutdown(socket.SHUT_RDWR)
+        finally:
+            plain.detach()
+
+
+def server(listener: socket.socket | tuple[str, int], application: Callable[..., Iterable[bytes]]) -> WSGIServer:
+    """Return a server of an application; it has to be started."""
+    pool = Pool(CONNECTIONS)
+    return WSGIServer(listener, application, spawn=pool, log=None, error_log=None, handler_class=_Handler)
+
+
+def take_time(environ: WSGIEnvironment | Mapping[str, Any]) -> None:
+    """Let a request that is known to be welcome take the time that it needs."""
+    environ[_LIMIT].kill(block=False)

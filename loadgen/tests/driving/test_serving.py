@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Nobody who can connect keeps the server from serving others, or takes its process' descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.request
+from typing import TYPE_CHECKING
+
+import gevent
+import gevent.event
+import gevent.socket
+import pytest
+
+from loadgen.driving import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from gevent.pywsgi import WSGIServer
+
+BODY = b"x" * 100_000
+HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
+PATIENCE = 20
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., WSGIServer]]:
+    monkeypatch.setattr(serving, "_REQUEST_SECONDS", 0.2)
+    with contextlib.ExitStack() as stack:
+
+        def start(before: Callable[[WSGIEnvironment], object] = dict) -> WSGIServer:
+            def application(environ: WSGIEnvironment, answer: StartResponse) -> list[bytes]:
+                before(environ)
+                answer("200 OK", [("Content-Length", str(len(BODY)))])
+                return [BODY]
+
+            made = serving.server(("127.0.0.1", 0), application)
+            made.start()
+            stack.callback(made.stop)
+            return made
+
+        yield start
+
+
+def read(server: WSGIServer) -> bytes:
+    url = f"http://127.0.0.1:{server.server_port}/"
+    job = gevent.get_hub().threadpool.spawn(lambda: urllib.request.urlopen(url, timeout=PATIENCE).read())
+    found = job.get()
+    assert isinstance(found, bytes)
+    return found
+
+
+def served(server: WSGIServer) -> int:
+    assert server.pool is not None
+    return len(server.pool)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        f"GET / {HEAD}",
+        f"POST / {HEAD}Content-Length: 100000000\r\n\r\n",
+        f"GET / {HEAD}\r\n" * 100,  # and reads none of the answers
+    ],
+    ids=["nothing", "half a request", "half a body", "many requests"],
+)
+def test_connections_that_do_not_use_their_place_are_closed(serve: Callable[..., WSGIServer], said: str) -> None:
+    server = serve()
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 * serving.CONNECTIONS):
+            idle = stack.enter_context(gevent.socket.create_connection(("127.0.0.1", server.server_port)))
+            idle.sendall(said.encode())
+        assert read(server) == BODY
+
+
+def test_no_more_are_open_than_are_served(serve: Callable[..., WSGIServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_REQUEST_SECONDS", PATIENCE)
+    server, most = serve(), 0
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 * serving.CONNECTIONS):
+            stack.enter_context(gevent.socket.create_connection(("127.0.0.1", server.server_port)))
+            gevent.sleep()
+            most = max(most, served(server))
+        with gevent.Timeout(PATIENCE):
+            while served(server) < serving.CONNECTIONS:
+                gevent.sleep(0.01)
+        assert most <= served(server) == serving.CONNECTIONS
+
+
+def test_a_welcome_request_takes_its_time(serve: Callable[..., WSGIServer]) -> None:
+    went_on = gevent.event.Event()
+
+    def welcome(environ: WSGIEnvironment) -> None:
+        serving.take_time(environ)
+        gevent.spawn_later(5 * serving._REQUEST_SECONDS, went_on.set)  # noqa: SLF001
+        assert went_on.wait(PATIENCE)
+
+    assert read(serve(welcome)) == BODY
