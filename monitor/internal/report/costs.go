@@ -50,6 +50,14 @@ func columnsOf(modes []string) []figure.Column {
 
 func estimated(e sources.Estimate) figure.Cell { return figure.Interval(e.Value, e.Low, e.High) }
 
+// optional is estimated for what may not have been measured.
+func optional(e *sources.Estimate) figure.Cell {
+	if e == nil {
+		return figure.None()
+	}
+	return estimated(*e)
+}
+
 // caveat says what to doubt about an estimate; empty if nothing is.
 func caveat(e sources.Estimate) string {
 	switch {
@@ -132,7 +140,7 @@ func perQuery(prefix string, results sources.Results) figure.Figure {
 			"however many queries it has, so its share shrinks to the right.",
 		Kind: figure.Bars, X: figure.Axis{Label: "queries per session"}, Y: figure.Axis{Label: "CPU time", Unit: "µs"},
 	}
-	f.Columns, f.Rows = byLength(results, func(m sources.Mode) figure.Cell { return estimated(m.CPUMicrosPerQuery) })
+	f.Columns, f.Rows = byLength(results, func(m sources.Mode) figure.Cell { return optional(m.CPUMicrosPerQuery) })
 	return f
 }
 
@@ -143,7 +151,7 @@ func throughput(prefix string, results sources.Results) figure.Figure {
 		Kind:    figure.Bars, X: figure.Axis{Label: "queries per session"},
 		Y: figure.Axis{Label: "throughput", Unit: "queries/s"},
 	}
-	f.Columns, f.Rows = byLength(results, func(m sources.Mode) figure.Cell { return estimated(m.QueriesPerSecond) })
+	f.Columns, f.Rows = byLength(results, func(m sources.Mode) figure.Cell { return optional(m.QueriesPerSecond) })
 	busiest := 0.0
 	for _, entry := range results.Throughput {
 		for _, mode := range entry.Modes {

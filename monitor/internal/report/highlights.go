@@ -80,14 +80,14 @@ func throughputHighlight(results sources.Results) []figure.Highlight {
 
 func highlight(e sources.Estimate, unit, label string) figure.Highlight {
 	remark := ""
-	if e.Low != nil && e.High != nil {
+	if e.Low != nil {
 		remark = fmt.Sprintf("between %s and %s %s", figure.Digits(*e.Low), figure.Digits(*e.High), unit)
 	} else {
 		remark = "one round: do not rely on it"
 	}
 	value := figure.Digits(e.Value) + " " + unit
 	switch doubt := caveat(e); {
-	case e.Low != nil && e.High != nil && *e.Low <= 0 && *e.High >= 0:
+	case e.Low != nil && *e.Low <= 0 && *e.High >= 0:
 		value = belowNoise
 	case doubt != "":
 		remark += "; " + doubt
@@ -98,14 +98,13 @@ func highlight(e sources.Estimate, unit, label string) figure.Highlight {
 func sessionHighlights(measured sources.Sessions) []figure.Highlight {
 	var found []figure.Highlight
 	for _, line := range []struct {
-		value *sources.Bounded
+		value *sources.Estimate
 		label string
 	}{
 		{measured.AddedSession, "CPU time that mode shai adds to a session"}, {measured.AddedQuery, "CPU time that mode shai adds to a query"},
 	} {
 		if line.value != nil {
-			found = append(found, highlight(sources.Estimate{Value: line.value.Value, Low: line.value.Low,
-				High: line.value.High}, "µs", line.label))
+			found = append(found, highlight(*line.value, "µs", line.label))
 		}
 	}
 	return found

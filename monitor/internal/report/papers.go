@@ -21,7 +21,10 @@ func papers(in Input) (figure.Section, *figure.Absent) {
 	there := tables[0].CPUMillisecondsPerQuery
 	section.Text += fmt.Sprintf(": about %s ms of CPU time in the paper.", figure.Digits(there))
 	if results := likePapers(in.Given); results != nil {
-		here := results.Throughput[0].Modes[baseline].CPUMicrosPerQuery.Value / 1000
+		here := 0.0
+		if found := results.Throughput[0].Modes[baseline].CPUMicrosPerQuery; found != nil {
+			here = found.Value / 1000
+		}
 		switch {
 		case here > 0 && here < there:
 			section.Text += fmt.Sprintf(" Here it is %s ms, so the same added time is a larger share.", figure.Digits(here))
@@ -137,7 +140,7 @@ func here(in Input, column published.Column, row published.Row) (figure.Cell, bo
 func quantity(name string, mode sources.Mode) (figure.Cell, bool) {
 	switch name {
 	case "throughput":
-		return estimated(mode.QueriesPerSecond), true
+		return optional(mode.QueriesPerSecond), true
 	case "throughput-overhead":
 		if mode.Overhead != nil {
 			return estimated(percent(*mode.Overhead)), true

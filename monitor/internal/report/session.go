@@ -71,7 +71,7 @@ func phases(prefix string, measured sources.Sessions) figure.Figure {
 	}
 	for _, kind := range []struct {
 		name             string
-		isolating, added *sources.Bounded
+		isolating, added *sources.Estimate
 	}{
 		{"rolled back", measured.IsolatingRolled, measured.AddedSession},
 		{"a process for each session", measured.Isolating, measured.AddedProcess},
@@ -80,20 +80,13 @@ func phases(prefix string, measured sources.Sessions) figure.Figure {
 			continue
 		}
 		f.Rows = append(f.Rows, figure.Row{Name: kind.name, Cells: []figure.Cell{
-			bounded(measured.Login), figure.Number(measured.Deciding.Value - measured.Login.Value),
-			bounded(kind.isolating), bounded(kind.added)}})
+			optional(measured.Login), figure.Number(measured.Deciding.Value - measured.Login.Value),
+			optional(kind.isolating), optional(kind.added)}})
 	}
 	if measured.IsolatingRolled != nil && measured.IsolatingRolled.Value < 0 {
 		f.Notes = append(f.Notes, "A part below zero saves time: that worker takes less than the process that it replaces.")
 	}
 	return f
-}
-
-func bounded(b *sources.Bounded) figure.Cell {
-	if b == nil {
-		return figure.None()
-	}
-	return figure.Interval(b.Value, b.Low, b.High)
 }
 
 // parts are the processes of a pipeline, in the order in which they are stacked.
@@ -134,7 +127,7 @@ func perSecond(prefix string, measured sources.Sessions) figure.Figure {
 	}
 	for _, name := range sources.InOrder(measured.PerSecond) {
 		rate := measured.PerSecond[name]
-		f.Rows = append(f.Rows, figure.Row{Name: name, Colour: "modes-" + name, Cells: []figure.Cell{bounded(&rate)}})
+		f.Rows = append(f.Rows, figure.Row{Name: name, Colour: "modes-" + name, Cells: []figure.Cell{optional(&rate)}})
 		if measured.DriverShare[name] > saturated {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: the load generator was busy all the time and limited it.", name))
 		}
@@ -151,7 +144,7 @@ func singles(prefix string, measured sources.Sessions) figure.Figure {
 	}
 	for _, line := range []struct {
 		name  string
-		value *sources.Bounded
+		value *sources.Estimate
 	}{
 		{"mode shai adds to a session whose worker is rolled back", measured.AddedSession},
 		{"mode shai adds to a session with a process of its own", measured.AddedProcess},
@@ -164,7 +157,7 @@ func singles(prefix string, measured sources.Sessions) figure.Figure {
 		{"what two equal installations differ by: a query", measured.ControlQuery},
 	} {
 		if line.value != nil {
-			f.Rows = append(f.Rows, figure.Row{Name: line.name, Cells: []figure.Cell{bounded(line.value)}})
+			f.Rows = append(f.Rows, figure.Row{Name: line.name, Cells: []figure.Cell{optional(line.value)}})
 		}
 	}
 	for _, held := range []struct {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -114,6 +115,9 @@ func (a *All) addValue(name string, value json.RawMessage) (bool, error) {
 	case known.ByProcess != nil:
 		var sessions Sessions
 		if err := json.Unmarshal(value, &sessions); err != nil {
+			return false, fmt.Errorf("session.json: %w", err)
+		}
+		if err := wellFormed("", reflect.ValueOf(sessions)); err != nil {
 			return false, fmt.Errorf("session.json: %w", err)
 		}
 		sessions.Text = value

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -24,10 +25,14 @@ func (a *All) addResults(name string, text []byte) error {
 	if len(results.Throughput) == 0 {
 		return fmt.Errorf("results.json has no session length; the measurement was not finished: measure again")
 	}
+	if err := wellFormed("", reflect.ValueOf(results)); err != nil {
+		return fmt.Errorf("results.json: %w", err)
+	}
 	for _, latency := range results.Latency {
-		if len(latency.Counts) != len(latency.Bounds)+1 || !slices.IsSorted(latency.Bounds) {
-			return fmt.Errorf("results.json: latency of mode %q: expected ascending bounds, and a count more than bounds",
-				latency.Mode)
+		if len(latency.Counts) != len(latency.Bounds)+1 || !slices.IsSorted(latency.Bounds) ||
+			slices.Min(latency.Counts) < 0 {
+			return fmt.Errorf("results.json: latency of mode %q: expected ascending bounds, and a count of 0 or more for "+
+				"each, and one for what is above", latency.Mode)
 		}
 	}
 	a.Results = append(a.Results, results)

@@ -64,25 +64,16 @@ type Machine struct {
 	MemoryMegabytes int64  `json:"memoryMegabytes"`
 }
 
-// Estimate is a figure with its interval of 95 % confidence, which a single round has not.
-type Estimate struct {
-	Value      float64  `json:"estimate"`
-	Low        *float64 `json:"low"`
-	High       *float64 `json:"high"`
-	BelowNoise bool     `json:"belowNoise"`
-	Imprecise  bool     `json:"imprecise"`
-}
-
 // Throughput has the figures of all modes at one session length.
 type Throughput struct {
 	SessionLength int
 	Modes         map[string]Mode
 }
 
-// Mode has the figures of a mode. Those that compare it are nil for mode baseline.
+// Mode has the figures of a mode. Those that compare it are nil for mode baseline, and all that were not measured.
 type Mode struct {
-	QueriesPerSecond      Estimate            `json:"queriesPerSecond"`
-	CPUMicrosPerQuery     Estimate            `json:"cpuMicrosPerQuery"`
+	QueriesPerSecond      *Estimate           `json:"queriesPerSecond"`
+	CPUMicrosPerQuery     *Estimate           `json:"cpuMicrosPerQuery"`
 	LatencyMilliseconds   map[string]Estimate `json:"latencyMilliseconds"` // by "p50", "p99"
 	DriverShare           float64             `json:"driverShare"`
 	Overhead              *Estimate           `json:"overhead"`
@@ -103,21 +94,21 @@ type Sessions struct {
 	Size               Size                 `json:"size"`
 	Machine            Machine              `json:"machine"`
 	ByProcess          map[string]ByProcess `json:"by_process"`
-	PerSecond          map[string]Bounded   `json:"sessions_per_second"`
+	PerSecond          map[string]Estimate  `json:"sessions_per_second"`
 	DriverShare        map[string]float64   `json:"driver_share"`
 	Unsealed           *string              `json:"unsealed"`
-	AddedSession       *Bounded             `json:"added_cpu_us_per_session"`
-	AddedProcess       *Bounded             `json:"added_cpu_us_per_session_process"`
-	Login              *Bounded             `json:"ed25519_cpu_us_per_session"`
-	Isolating          *Bounded             `json:"isolating_cpu_us_per_session"`
-	IsolatingRolled    *Bounded             `json:"isolating_cpu_us_per_session_rolled_back"`
-	Deciding           *Bounded             `json:"deciding_cpu_us_per_session"`
-	ControlSession     *Bounded             `json:"control_us_per_session"`
-	ControlQuery       *Bounded             `json:"control_us_per_query"`
-	AddedQuery         *Bounded             `json:"added_cpu_us_per_query"`
-	Interception       *Bounded             `json:"cpu_us_per_interception"`
-	InterceptionEager  *Bounded             `json:"cpu_us_per_interception_dynamic"`
-	InterceptionLazily *Bounded             `json:"cpu_us_per_interception_dynamic_lazy"`
+	AddedSession       *Estimate            `json:"added_cpu_us_per_session"`
+	AddedProcess       *Estimate            `json:"added_cpu_us_per_session_process"`
+	Login              *Estimate            `json:"ed25519_cpu_us_per_session"`
+	Isolating          *Estimate            `json:"isolating_cpu_us_per_session"`
+	IsolatingRolled    *Estimate            `json:"isolating_cpu_us_per_session_rolled_back"`
+	Deciding           *Estimate            `json:"deciding_cpu_us_per_session"`
+	ControlSession     *Estimate            `json:"control_us_per_session"`
+	ControlQuery       *Estimate            `json:"control_us_per_query"`
+	AddedQuery         *Estimate            `json:"added_cpu_us_per_query"`
+	Interception       *Estimate            `json:"cpu_us_per_interception"`
+	InterceptionEager  *Estimate            `json:"cpu_us_per_interception_dynamic"`
+	InterceptionLazily *Estimate            `json:"cpu_us_per_interception_dynamic_lazy"`
 	Live               *Live                `json:"live"`
 	LiveProcess        *Live                `json:"live_process"`
 	Text               []byte               `json:"-"`
@@ -126,13 +117,6 @@ type Sessions struct {
 // ByProcess has the CPU time of a session in µs by process.
 type ByProcess struct {
 	CPU map[string]float64 `json:"cpu_us_per_session"`
-}
-
-// Bounded is a value with the ends of its interval.
-type Bounded struct {
-	Value float64  `json:"value"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
 }
 
 // Live says what many sessions at a time took.
