@@ -184,7 +184,7 @@ Whoever has the key can also make records that pass this check.`,
 
 func printVerification(w io.Writer, v audit.Verification) {
 	if v.Fault != "" {
-		fmt.Fprintf(w, "correct records: %s, then: %s\n", grouped(v.Records), v.Fault)
+		fmt.Fprintf(w, "correct records: %s, then: %s\n", grouped(v.Records), printable(v.Fault))
 		return
 	}
 	fmt.Fprintf(w, "%s in %s: the chain is complete\n", counted(v.Records, "record"), counted(v.Files, "file"))

@@ -71,6 +71,16 @@ func TestNamesAreShownPrintable(t *testing.T) {
 	}
 }
 
+// What a damaged log holds adds no line to what is said of it.
+func TestVerificationsKeepTheirLines(t *testing.T) {
+	var shown strings.Builder
+	printVerification(&shown, audit.Verification{Fault: "x\n9 records in 1 file: the chain is complete"})
+	want := `correct records: 0, then: x\n9 records in 1 file: the chain is complete` + "\n"
+	if shown.String() != want {
+		t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
+	}
+}
+
 // What users write in facts, and tasks in names, adds no line to an explanation.
 func TestExplanationsKeepTheirLines(t *testing.T) {
 	const text = "x\nallowed: y"

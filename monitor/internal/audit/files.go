@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,26 +38,33 @@ func list(directory string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		name := entry.Name()
-		if strings.HasPrefix(name, "audit-") && strings.HasSuffix(name, ".jsonl") &&
-			len(name) == len("audit-.jsonl")+20 {
-			files = append(files, filepath.Join(directory, name))
+		if isFileName(entry.Name()) {
+			files = append(files, filepath.Join(directory, entry.Name()))
 		}
 	}
 	slices.Sort(files) // the numbers have a fixed width
 	return files, nil
 }
 
-// openRegular opens a file of the log to read it. Something else in its place, such as a named pipe,
-// would be followed elsewhere, or waited for.
-func openRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+func isFileName(name string) bool {
+	number, begins := strings.CutPrefix(name, "audit-")
+	number, ends := strings.CutSuffix(number, ".jsonl")
+	return begins && ends && len(number) == 20 && strings.Trim(number, "0123456789") == ""
+}
+
+// openRegular opens a file of the log. Who may write the log could put something else in its place: a link to
+// a file that only the monitor may write, or a pipe, for which it would wait.
+func openRegular(path string, how int) (*os.File, error) {
+	file, err := os.OpenFile(path, how|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
+		if about, failure := os.Lstat(path); failure == nil && !about.Mode().IsRegular() {
+			return nil, notRegular(path, about)
+		}
 		return nil, err
 	}
 	about, err := file.Stat()
 	if err == nil && !about.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file (%v): something else is in its place", path, about.Mode().Type())
+		err = notRegular(path, about)
 	}
 	if err != nil {
 		file.Close()
@@ -65,14 +73,22 @@ func openRegular(path string) (*os.File, error) {
 	return file, nil
 }
 
-// readRegular reads a whole file of the log.
-func readRegular(path string) ([]byte, error) {
-	file, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
+func notRegular(path string, about fs.FileInfo) error {
+	return fmt.Errorf("%s is no regular file (%v): something else is in its place; move it away",
+		path, about.Mode().Type())
+}
+
+// maxSmall is more than the size of a head or a key, in bytes.
+const maxSmall = 4 << 10
+
+// readSmall reads a head or a key, and closes the file.
+func readSmall(file *os.File) ([]byte, error) {
 	defer file.Close()
-	return io.ReadAll(file)
+	text, err := io.ReadAll(io.LimitReader(file, maxSmall+1))
+	if err == nil && len(text) > maxSmall {
+		err = fmt.Errorf("%s has more than %d bytes: something else is in its place", file.Name(), maxSmall)
+	}
+	return text, err
 }
 
 // lines calls each with every line from offset on: its bytes without the newline, its
@@ -80,7 +96,7 @@ func readRegular(path string) ([]byte, error) {
 // is the end of the last complete line. A line that is too long is passed on incomplete
 // and ends the reading.
 func lines(path string, offset int64, each func(line []byte, at int64, complete bool) error) (int64, error) {
-	file, err := openRegular(path)
+	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return offset, fmt.Errorf("read audit log: %w", err)
 	}

@@ -54,7 +54,7 @@ type head struct {
 // overwriting it.
 func readHead(path string, key *Key) (found head, err error) {
 	for range headAttempts {
-		text, reading := readRegular(path)
+		text, reading := readHeadText(path)
 		if reading != nil {
 			return head{}, fmt.Errorf("read audit head: %w", reading)
 		}
@@ -63,6 +63,14 @@ func readHead(path string, key *Key) (found head, err error) {
 		}
 	}
 	return head{}, fmt.Errorf("read audit head %s: %w", path, err)
+}
+
+func readHeadText(path string) ([]byte, error) {
+	file, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return readSmall(file)
 }
 
 func parseHead(text string, key *Key) (head, error) {
@@ -79,7 +87,7 @@ func parseHead(text string, key *Key) (head, error) {
 	case err != nil:
 		return head{}, errors.New("it is not the head of a log")
 	case id != key.id:
-		return head{}, fmt.Errorf("the log has the key %s and the given key is %s", id, key.id)
+		return head{}, fmt.Errorf("the log has the key %q and the given key is %q", id, key.id)
 	case !hmac.Equal([]byte(text), []byte(headText(key, found.mark))):
 		return head{}, errors.New("it is altered")
 	}
@@ -93,8 +101,7 @@ func parseUnkeyedHead(text string) (head, error) {
 	found := head{}
 	_, err := fmt.Sscanf(text, unkeyedFormat, &found.sequence, &found.seal)
 	if err != nil || text != fmt.Sprintf(unkeyedFormat, found.sequence, found.seal) ||
-		len(found.seal) != len(origin) || (found.sequence == 0) != (found.seal == origin) ||
-		strings.Trim(found.seal, "0123456789abcdef") != "" {
+		!isSeal(found.seal) || (found.sequence == 0) != (found.seal == origin) {
 		return head{}, errors.New("it is not a sequence number and a hash")
 	}
 	return found, nil
@@ -129,6 +136,20 @@ func (h heads) write(m mark) error {
 	}
 	_, err := h.witness.WriteAt(text, 0)
 	return err
+}
+
+// cut removes what follows heads that are too long: somebody else has written it, and it would stay.
+func (h heads) cut() error {
+	for _, file := range []*os.File{h.inside, h.witness} {
+		about, err := file.Stat()
+		if err == nil && about.Size() > int64(len(headText(h.key, start))) {
+			err = file.Truncate(int64(len(headText(h.key, start))))
+		}
+		if err != nil {
+			return fmt.Errorf("cut audit head %s: %w", file.Name(), err)
+		}
+	}
+	return nil
 }
 
 func (h heads) close() { h.inside.Close(); h.witness.Close() }

@@ -38,9 +38,13 @@ func KeyFile(directory string) string { return filepath.Clean(directory) + ".key
 
 // ReadKey reads a key from a file that the monitor has made.
 func ReadKey(path string) (*Key, error) {
-	text, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read key of the audit log: %w", err)
+	}
+	text, err := readSmall(file)
+	if err != nil {
+		return nil, fmt.Errorf("read key of the audit log: %w; restore the file from a backup", err)
 	}
 	digits, isKey := strings.CutPrefix(strings.TrimSuffix(string(text), "\n"), keyFormat)
 	secret, err := hex.DecodeString(digits)
@@ -88,7 +92,7 @@ func sealed(directory string) bool {
 	if _, err := os.Stat(witnessFile(directory)); err == nil {
 		return true
 	}
-	text, err := readRegular(filepath.Join(directory, headName))
+	text, err := readHeadText(filepath.Join(directory, headName))
 	return err == nil && strings.HasPrefix(string(text), headFormat)
 }
 

@@ -75,18 +75,25 @@ func (k *Key) open(line []byte) (Record, error) {
 	case !keyed:
 		sum := sha256.Sum256(body)
 		if want := hex.EncodeToString(sum[:]); said != want {
-			return Record{}, fmt.Errorf("the record is altered: its content has the hash %s and it says %s", want, said)
+			return Record{}, fmt.Errorf("the record is altered: its content has the hash %s and it says %q", want, said)
 		}
 	}
 	var record Record
 	if err := json.Unmarshal(line, &record); err != nil {
 		return Record{}, fmt.Errorf("the record is not JSON: %w", err)
 	}
+	if !isSeal(record.Previous) {
+		return Record{}, fmt.Errorf("the record follows %.100q, which is no seal", record.Previous)
+	}
 	record.MAC, record.Hash = said, "" // from the end of the line, whatever else the line holds
 	if !keyed {
 		record.MAC, record.Hash = "", said
 	}
 	return record, nil
+}
+
+func isSeal(text string) bool {
+	return len(text) == sealLength && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // unseal divides a line into what the seal covers and the seal.

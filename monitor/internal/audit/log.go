@@ -80,7 +80,7 @@ func (o Options) withDefaults() Options {
 	}
 	if o.openFile == nil {
 		o.openFile = func(path string) (file, error) {
-			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			return openRegular(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 		}
 	}
 	return o
@@ -174,7 +174,7 @@ const lockPatience = time.Second
 // lockHead opens the head with an exclusive lock, which is the right to write. The kernel
 // releases the lock when the process ends in any way.
 func lockHead(directory string) (*os.File, error) {
-	head, err := os.OpenFile(filepath.Join(directory, headName), os.O_RDWR|os.O_CREATE, 0o600)
+	head, err := openRegular(filepath.Join(directory, headName), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
@@ -200,16 +200,19 @@ func (l *Log) begin(kept heads) (*writer, error) {
 	}
 	w := &writer{log: l, heads: kept, last: found.last, size: found.size}
 	var repairs []string
-	if len(found.torn) > 0 {
+	if found.torn > 0 {
 		name, err := found.setAside(directory, l.options.clock())
 		if err != nil {
 			return nil, err
 		}
 		repairs = append(repairs, fmt.Sprintf("%d bytes after record %d were not a record; they are in %s",
-			len(found.torn), found.last.sequence, name))
+			found.torn, found.last.sequence, name))
 	}
 	last, contradictions, err := l.compare(found)
 	if err != nil {
+		return nil, err
+	}
+	if err := kept.cut(); err != nil {
 		return nil, err
 	}
 	w.last = last

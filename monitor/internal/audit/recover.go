@@ -3,10 +3,14 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // end is the end of a log.
@@ -14,8 +18,8 @@ type end struct {
 	file  string // the last file; empty when there is none
 	size  int64  // of its undamaged part, in bytes
 	last  mark
-	keyed bool   // the last record is sealed with the key
-	torn  []byte // the bytes after the undamaged part
+	keyed bool  // the last record is sealed with the key
+	torn  int64 // bytes after the undamaged part
 }
 
 // findEnd reads the last records, back to the first file that has a good one. Only the
@@ -32,10 +36,11 @@ func findEnd(directory string, key *Key) (end, error) {
 			return end{}, err
 		}
 		if i == len(files)-1 {
-			found.file, found.size = files[i], size
-			if found.torn, err = remainder(files[i], size); err != nil {
-				return end{}, err
+			about, err := os.Lstat(files[i])
+			if err != nil {
+				return end{}, fmt.Errorf("read audit log: %w", err)
 			}
+			found.file, found.size, found.torn = files[i], size, about.Size()-size
 		}
 		if last.sequence > 0 {
 			found.last, found.keyed = last, keyed
@@ -98,38 +103,64 @@ func (e end) contradiction(directory string, key *Key, said mark) (string, error
 	return fmt.Sprintf("record %d is not the one that was written", said.sequence), nil
 }
 
-func remainder(path string, from int64) ([]byte, error) {
-	text, err := readRegular(path)
-	if err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
-	}
-	return text[from:], nil
-}
-
 // setAside moves a torn end into a file of its own, which is on disk before the log is
 // cut: the data is never in memory only.
-func (e end) setAside(directory string, now time.Time) (string, error) {
-	path := filepath.Join(directory, fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1,
-		now.UTC().Format("20060102T150405.000000000")))
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("set aside the torn end of the audit log: %w", err)
-	}
-	_, err = file.Write(e.torn)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Truncate(e.file, e.size)
-	}
-	if err == nil {
+func (e end) setAside(directory string, now time.Time) (name string, err error) {
+	name = fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1, now.UTC().Format("20060102T150405.000000000"))
+	aside := filepath.Join(directory, name)
+	if err = e.moveTorn(aside); err == nil {
 		err = syncDirectory(directory)
 	}
 	if err != nil {
-		return "", fmt.Errorf("set aside the torn end of the audit log: %w", err)
+		return "", fmt.Errorf("set aside the torn end of the audit log: %w; free space, or move %s away", err, e.file)
 	}
-	return filepath.Base(path), nil
+	return name, nil
+}
+
+func (e end) moveTorn(aside string) error {
+	from, err := openRegular(e.file, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = copyWithHoles(to, from, e.size, e.torn)
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return errors.Join(err, os.Remove(aside))
+	}
+	return from.Truncate(e.size)
+}
+
+// copyWithHoles copies bytes of a file from a position on. Holes take no space in the copy either: somebody may
+// have made the file longer than the disk.
+func copyWithHoles(to, from *os.File, begin, length int64) error {
+	for at := begin; at < begin+length; {
+		data, err := from.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			break // only a hole is left
+		}
+		if err != nil {
+			return err
+		}
+		hole, err := from.Seek(data, unix.SEEK_HOLE)
+		if err != nil {
+			return err
+		}
+		_, there := from.Seek(data, io.SeekStart)
+		_, here := to.Seek(data-begin, io.SeekStart)
+		if err := errors.Join(there, here); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, hole-data); err != nil {
+			return err
+		}
+		at = hole
+	}
+	return to.Truncate(length)
 }

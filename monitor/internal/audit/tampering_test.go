@@ -142,9 +142,14 @@ func forge(t testing.TB, events ...Event) (lines []string, head string) {
 			t.Fatal(err)
 		}
 		previous = fmt.Sprintf("%x", sha256.Sum256(body))
-		lines = append(lines, string(body[:len(body)-1])+hashPrefix+previous+lineEnd+"\n")
+		lines = append(lines, sealedWithHash(body))
 	}
 	return lines, fmt.Sprintf(unkeyedFormat, len(events), previous)
+}
+
+// sealedWithHash returns the line of a record, whatever it says.
+func sealedWithHash(body []byte) string {
+	return fmt.Sprintf("%s%s%x%s\n", body[:len(body)-1], hashPrefix, sha256.Sum256(body), lineEnd)
 }
 
 // appendUnkeyed puts a record that needs no key after the first few of a log.
@@ -160,8 +165,7 @@ func appendUnkeyed(t *testing.T, directory string, keep int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := fmt.Sprintf("%s%s%x%s\n", body[:len(body)-1], hashPrefix, sha256.Sum256(body), lineEnd)
-	replace(t, directory, append(kept, line))
+	replace(t, directory, append(kept, sealedWithHash(body)))
 }
 
 func TestReplacedLogIsFound(t *testing.T) {

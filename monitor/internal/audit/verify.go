@@ -69,7 +69,7 @@ func verifyOnce(ctx context.Context, directory string, key *Key, rest *pace) (Ve
 		}
 	}
 	switch {
-	case insideError != nil && (key != nil || len(files) > 0):
+	case insideError != nil && (key != nil || len(files) > 0 || !errors.Is(insideError, fs.ErrNotExist)):
 		w.result.Fault = insideError.Error()
 	case key != nil && !inside.keyed:
 		w.result.Fault = "the log's head has no seal with the key: the log was replaced, or no monitor has opened it " +
