@@ -13,6 +13,7 @@ from demo import overlay, probes
 from demo.kubernetes import KubernetesError, condition, holds
 from loadgen.datasets import corpus
 from loadgen.datasets.commands import SEED_COMMANDS
+from loadgen.driving.privileged import privileged_port
 from loadgen.errors import LoadgenError
 from loadgen.stacks.member import Member, write
 from loadgen.stacks.ports import free_port
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str], None]
 
+_LOOPBACK = "127.0.0.1"
 _OPERATORS_NAMESPACE = "shai-system"
 _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
@@ -69,19 +71,17 @@ def install(place: Workspace, cluster: Cluster, scrape: Path | None, supervisor:
 def _start_operator(place: Workspace, kubeconfig: Path, scrape: Path | None, supervisor: Supervisor) -> None:
     """Start the operator on this machine, outside the cluster, and wait until it checks what is applied."""
     log = place.logs / "operator.log"
-    ports = [free_port() for _ in range(2)]
+    probed = _LOOPBACK, privileged_port(_LOOPBACK) or free_port()  # Prometheus believes whoever answers there
     command: list[str | Path] = [
         "env", f"KUBECONFIG={kubeconfig}", f"PYTHONPATH={place.root / 'operator'}",
         sys.executable, "-m", "shai_operator", "run",
         "--images", place.images, "--shai", place.shai,
-        "--probes", f"127.0.0.1:{ports[0]}", "--webhooks", f"127.0.0.1:{ports[1]}",
+        "--probes", f"{_LOOPBACK}:{probed[1]}", "--webhooks", f"{_LOOPBACK}:{free_port()}",
     ]  # fmt: skip
     if scrape is not None:
         command += ["--scrape", scrape]
     process = supervisor.start("the operator", command, log)
-    supervisor.wait_until(
-        lambda: probes.is_ready(("127.0.0.1", ports[0]), "/readyz"), process, "the operator", log, 60.0
-    )
+    supervisor.wait_until(lambda: probes.is_ready(probed, "/readyz"), process, "the operator", log, 60.0)
 
 
 def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Serves the load generator's metrics while it runs, and tells Prometheus where.
 
-The port is a free one on loopback. Prometheus finds it by a file in the discovery directory, which is removed at the
-end. The directory may hold anything: only regular files with a load generator's name are ever touched, and only those
-that no process holds any more.
+The port is a free one on loopback, which only root can take if this process is root's: after it has ended, Prometheus
+asks there until it knows. Prometheus finds the port by a file in the discovery directory, which is removed at the end.
+The directory may hold anything: only regular files with a load generator's name are ever touched, and only those that
+no process holds any more.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.registry import Collector
 
 from loadgen.driving import serving
+from loadgen.driving.privileged import privileged_port
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Exporter(Collector):
         for standard in (ProcessCollector, PlatformCollector, GCCollector):
             standard(registry=registry)
         application = make_wsgi_app(registry)
-        self._server = serving.server((HOST, 0), application)
+        self._server = serving.server((HOST, privileged_port(HOST)), application)
         self._server.start()
         self.port = int(self._server.server_port or 0)
 
@@ -98,6 +100,7 @@ def announced(directory: Path, port: int) -> Iterator[None]:
     """Keep a file about this process in ``directory``/targets; AnnouncementError when it cannot be written.
 
     Its lock says that the process lives, so that files of processes that were killed can be told and are removed here.
+    It is a lock for writing, which others cannot have who may only read the file.
     """
     targets = directory / "targets"
     try:
@@ -128,12 +131,12 @@ def _write(folder: int, name: str, port: int) -> int:
     temporary = f".{name}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary, dir_fd=folder)  # of a killed process with the same number
-    file = os.open(temporary, _CREATE, 0o644, dir_fd=folder)
+    file = os.open(temporary, _CREATE, 0o600, dir_fd=folder)
     try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # while nobody else can open it
         os.fchmod(file, 0o644)  # whatever the umask: Prometheus is another user
         found = [{"targets": [f"{HOST}:{port}"], "labels": {"job": "shai-loadgen", "cluster": "shai"}}]
         os.write(file, json.dumps(found).encode() + b"\n")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         os.close(file)
@@ -152,7 +155,8 @@ def _remove_stale(folder: int) -> None:
             file = os.open(name, _LOOK, dir_fd=folder)
             try:
                 if stat.S_ISREG(os.fstat(file).st_mode):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its process lives
+                    # Fails while its process lives, and is compatible with what others can lock.
+                    fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                     _remove(folder, name, file)
             finally:
                 os.close(file)

@@ -73,6 +73,31 @@ def test_files_of_killed_processes_are_removed_and_others_kept(tmp_path: Path) -
     assert names(tmp_path) == {"operator.json"}
 
 
+LOCKER = """
+import fcntl, sys
+file = open(sys.argv[1])
+fcntl.flock(file, fcntl.LOCK_EX)
+fcntl.lockf(file, fcntl.LOCK_SH)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_who_may_only_read_the_file_cannot_keep_it(tmp_path: Path) -> None:
+    """Whatever locks another user has: Prometheus would ask at the port of a killed process for ever."""
+    killed = start_holder(tmp_path)
+    killed.kill()
+    killed.communicate()
+    file = tmp_path / "targets" / f"loadgen-{killed.pid}.json"
+    words = [sys.executable, "-c", LOCKER, str(file)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as locker:
+        assert locker.stdout is not None
+        assert locker.stdout.readline() == "locked\n"
+        with announced(tmp_path, 1):
+            assert names(tmp_path) == {NAME}
+        locker.communicate("")
+
+
 def test_what_is_no_announcement_is_left_alone(tmp_path: Path) -> None:
     targets = tmp_path / "targets"
     targets.mkdir()
@@ -150,3 +175,9 @@ def test_it_waits_until_the_last_counts_are_read(tmp_path: Path) -> None:
         late = gevent.spawn(scrape, exporter.port)
         assert exporter.await_last_scrape(60.0)
         assert 'result="ok",scenario="spike"} 2.0' in late.get()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root takes a port below 1024")
+def test_no_ordinary_user_can_answer_in_place_of_root(tmp_path: Path) -> None:
+    with served(TallyCollector(Tally(), dict), tmp_path, print) as exporter:
+        assert exporter.port < 1024

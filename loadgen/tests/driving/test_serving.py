@@ -76,18 +76,32 @@ def test_connections_that_do_not_use_their_place_are_closed(serve: Callable[...,
         assert read(server) == BODY
 
 
-def test_no_more_are_open_than_are_served(serve: Callable[..., WSGIServer], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_REQUEST_SECONDS", PATIENCE)
-    server, most = serve(), 0
+def test_the_oldest_connection_that_says_nothing_gives_way(
+    serve: Callable[..., WSGIServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are closed for their time alone can be opened again at once, and nobody else would have his turn."""
+    monkeypatch.setattr(serving, "_REQUEST_SECONDS", 3600)
+    go = gevent.event.Event()
+    server, most = serve(lambda environ: environ["PATH_INFO"] == "/slow" and go.wait(PATIENCE)), 0
     with contextlib.ExitStack() as stack:
+
+        def connect(said: str = "") -> gevent.socket.socket:
+            found = stack.enter_context(gevent.socket.create_connection(("127.0.0.1", server.server_port)))
+            found.sendall(said.encode())
+            return found
+
+        slow = connect(f"GET /slow {HEAD}\r\n")
+        silent: list[gevent.socket.socket] = []
         for _ in range(2 * serving.CONNECTIONS):
-            stack.enter_context(gevent.socket.create_connection(("127.0.0.1", server.server_port)))
+            silent.append(connect(f"GET / {HEAD}" * (len(silent) % 2)))
             gevent.sleep()
             most = max(most, served(server))
+        assert read(server) == BODY
         with gevent.Timeout(PATIENCE):
-            while served(server) < serving.CONNECTIONS:
-                gevent.sleep(0.01)
-        assert most <= served(server) == serving.CONNECTIONS
+            assert silent[0].recv(1) == silent[1].recv(1) == b""
+        assert serving.CONNECTIONS - 1 <= most <= serving.CONNECTIONS
+        go.set()
+        assert slow.recv(12) == b"HTTP/1.1 200", "a request is put aside for nobody"
 
 
 def test_a_welcome_request_takes_its_time(serve: Callable[..., WSGIServer]) -> None:
