@@ -32,9 +32,6 @@ func flow(in Input) (figure.Section, *figure.Absent) {
 	return section, nil
 }
 
-// arrow is a flow between two nodes, by name.
-type arrow struct{ from, to string }
-
 const task = "task"
 
 // flowGraph lays out a pipeline in columns, along the flow.
@@ -45,49 +42,59 @@ func flowGraph(pipeline sources.Pipeline, tasks []sources.Task) figure.Figure {
 		Columns: []figure.Column{{Title: "reads", Text: true}, {Title: "writes", Text: true},
 			{Title: "instances", Text: true}},
 	}
-	nodes, arrows := flows(pipeline, tasks)
-	for _, t := range pipeline.Spec.Tasks {
-		var reads, writes []string
-		for _, a := range arrows {
-			if a.to == task+t {
-				reads = append(reads, nodes[indexOf(nodes, a.from)].Name)
-			}
-			if a.from == task+t {
-				writes = append(writes, nodes[indexOf(nodes, a.to)].Name)
-			}
-		}
-		f.Rows = append(f.Rows, figure.Row{Name: t, Cells: []figure.Cell{
-			figure.Words(strings.Join(reads, ", ")), figure.Words(strings.Join(writes, ", ")),
-			figure.Words(nodes[indexOf(nodes, task+t)].Remark)}})
+	found := flowsOf(pipeline, tasks)
+	reads, writes := make([][]string, len(found.nodes)), make([][]string, len(found.nodes))
+	for _, e := range found.edges {
+		reads[e.To] = append(reads[e.To], found.nodes[e.From].Name)
+		writes[e.From] = append(writes[e.From], found.nodes[e.To].Name)
 	}
-	f.Rows = limited(f.Rows, &f.Notes)
-	if len(nodes) > legible {
-		f.Notes = append(f.Notes, fmt.Sprintf("Not drawn: nobody can read a drawing of %d tasks and conduits.", len(nodes)))
+	for _, name := range limited(pipeline.Spec.Tasks, &f.Notes) {
+		at := found.at[task+name]
+		f.Rows = append(f.Rows, figure.Row{Name: name, Cells: []figure.Cell{
+			figure.Words(strings.Join(reads[at], ", ")), figure.Words(strings.Join(writes[at], ", ")),
+			figure.Words(found.nodes[at].Remark)}})
+	}
+	if len(found.nodes) > legible {
+		f.Notes = append(f.Notes, fmt.Sprintf("Not drawn: nobody can read a drawing of %d tasks and conduits.",
+			len(found.nodes)))
 		return f
 	}
-	f.Graph = layOut(nodes, arrows)
+	f.Graph = layOut(found.nodes, found.edges)
 	return f
 }
 
 // legible is the largest number of nodes that are drawn.
 const legible = 100
 
-// node is a node with the key by which arrows name it.
-type node struct {
-	key string
-	figure.Node
+// flows are the tasks and conduits of a pipeline, and the arrows between them.
+type flows struct {
+	nodes []figure.Node
+	keys  []string       // of the nodes: what they are, and their name
+	at    map[string]int // the node of a key
+	edges []figure.Edge
 }
 
-func indexOf(nodes []node, key string) int {
-	return slices.IndexFunc(nodes, func(n node) bool { return n.key == key })
+func (f *flows) node(key string, n figure.Node) {
+	if _, known := f.at[key]; !known {
+		f.at[key] = len(f.nodes)
+	}
+	f.nodes, f.keys = append(f.nodes, n), append(f.keys, key)
 }
 
-// flows returns the nodes of a pipeline and the arrows between them.
-func flows(pipeline sources.Pipeline, tasks []sources.Task) ([]node, []arrow) {
-	var nodes []node
-	var arrows []arrow
+// arrow adds one between two nodes; none if the pipeline does not have both.
+func (f *flows) arrow(from, to string) {
+	start, known := f.at[from]
+	end, alsoKnown := f.at[to]
+	if known && alsoKnown {
+		f.edges = append(f.edges, figure.Edge{From: start, To: end})
+	}
+}
+
+// flowsOf returns the flows of a pipeline with the tasks of its namespace.
+func flowsOf(pipeline sources.Pipeline, tasks []sources.Task) flows {
+	found := flows{at: map[string]int{}}
 	for _, name := range pipeline.Spec.Tasks {
-		nodes = append(nodes, node{task + name, figure.Node{Name: name, Kind: task}})
+		found.node(task+name, figure.Node{Name: name, Kind: task})
 	}
 	for _, conduit := range pipeline.Spec.Conduits {
 		remark := ""
@@ -97,38 +104,30 @@ func flows(pipeline sources.Pipeline, tasks []sources.Task) ([]node, []arrow) {
 		if conduit.Egress {
 			remark = "data goes out"
 		}
-		nodes = append(nodes, node{"conduit" + conduit.Name,
-			figure.Node{Name: conduit.Name, Kind: conduit.Kind, Remark: remark}})
-		if conduit.Task != "" {
-			arrows = append(arrows, arrow{task + conduit.Task, "conduit" + conduit.Name})
-		}
-		if conduit.From != "" {
-			arrows = append(arrows, arrow{task + conduit.From, "conduit" + conduit.Name})
-		}
-		if conduit.To != "" {
-			arrows = append(arrows, arrow{"conduit" + conduit.Name, task + conduit.To})
-		}
+		found.node("conduit"+conduit.Name, figure.Node{Name: conduit.Name, Kind: conduit.Kind, Remark: remark})
+		found.arrow(task+conduit.Task, "conduit"+conduit.Name)
+		found.arrow(task+conduit.From, "conduit"+conduit.Name)
+		found.arrow("conduit"+conduit.Name, task+conduit.To)
 	}
 	for _, t := range tasks {
-		at := indexOf(nodes, task+t.Metadata.Name)
-		if at < 0 {
+		at, known := found.at[task+t.Metadata.Name]
+		if !known || t.Metadata.Namespace != pipeline.Metadata.Namespace {
 			continue
 		}
 		if len(t.Spec.Parameters) > 0 {
-			nodes[at].Remark = fmt.Sprintf("one for each %s", strings.Join(t.Spec.Parameters, ", "))
+			found.nodes[at].Remark = fmt.Sprintf("one for each %s", strings.Join(t.Spec.Parameters, ", "))
 		}
 		for _, name := range t.Spec.Reads {
-			arrows = append(arrows, arrow{"conduit" + name, task + t.Metadata.Name})
+			found.arrow("conduit"+name, task+t.Metadata.Name)
 		}
 		for _, name := range t.Spec.Writes {
-			arrows = append(arrows, arrow{task + t.Metadata.Name, "conduit" + name})
+			found.arrow(task+t.Metadata.Name, "conduit"+name)
 		}
 	}
-	arrows = slices.DeleteFunc(arrows, func(a arrow) bool {
-		return indexOf(nodes, a.from) < 0 || indexOf(nodes, a.to) < 0
+	slices.SortStableFunc(found.edges, func(a, b figure.Edge) int {
+		return cmp.Or(strings.Compare(found.keys[a.From], found.keys[b.From]),
+			strings.Compare(found.keys[a.To], found.keys[b.To]))
 	})
-	slices.SortStableFunc(arrows, func(a, b arrow) int {
-		return cmp.Or(strings.Compare(a.from, b.from), strings.Compare(a.to, b.to))
-	})
-	return nodes, slices.Compact(arrows)
+	found.edges = slices.Compact(found.edges)
+	return found
 }

@@ -11,16 +11,12 @@ import (
 
 // layOut puts the nodes into columns, so that arrows lead to the right, but for those
 // that close a cycle. Within a column each node is near those that it is connected with.
-func layOut(nodes []node, arrows []arrow) *figure.Graph {
-	edges := make([]figure.Edge, len(arrows))
-	for i, a := range arrows {
-		edges[i] = figure.Edge{From: indexOf(nodes, a.from), To: indexOf(nodes, a.to)}
-	}
+func layOut(nodes []figure.Node, edges []figure.Edge) *figure.Graph {
 	columns := columnsOfNodes(len(nodes), edges)
 	graph := &figure.Graph{Edges: edges}
 	for i, n := range nodes {
 		n.Column = columns[i]
-		graph.Nodes = append(graph.Nodes, n.Node)
+		graph.Nodes = append(graph.Nodes, n)
 	}
 	arrange(graph)
 	return graph

@@ -27,6 +27,7 @@ type Input struct {
 
 // Compose makes the report.
 func Compose(in Input) figure.Report {
+	in.Given = qualified(in.Given)
 	in.Given.Results = bestFirst(in.Given.Results)
 	report := figure.Report{
 		Title:    in.Title,

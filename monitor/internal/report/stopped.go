@@ -129,7 +129,7 @@ func counts(id, title, caption, what string, by map[string]float64) figure.Figur
 const most = 40
 
 // limited keeps the first rows, and says how many there are.
-func limited(rows []figure.Row, notes *[]string) []figure.Row {
+func limited[Row any](rows []Row, notes *[]string) []Row {
 	if len(rows) <= most {
 		return rows
 	}

@@ -58,7 +58,7 @@ func (a *All) addConfigMap(text []byte) (bool, error) {
 			name = owner.Name
 		}
 	}
-	if err := a.addResults(name, []byte(results)); err != nil {
+	if err := a.addResults(name, object.Metadata.Namespace, []byte(results)); err != nil {
 		return false, fmt.Errorf("ConfigMap %s: %w", object.Metadata.Name, err)
 	}
 	return true, nil

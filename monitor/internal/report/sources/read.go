@@ -111,7 +111,7 @@ func (a *All) addValue(name string, value json.RawMessage) (bool, error) {
 	}
 	switch {
 	case known.Throughput != nil:
-		return true, a.addResults(name, value)
+		return true, a.addResults(name, "", value)
 	case known.ByProcess != nil:
 		var sessions Sessions
 		if err := json.Unmarshal(value, &sessions); err != nil {

@@ -13,8 +13,8 @@ import (
 // format is the version of results.json.
 const format = 4
 
-func (a *All) addResults(name string, text []byte) error {
-	results := Results{Name: name, Text: text}
+func (a *All) addResults(name, namespace string, text []byte) error {
+	results := Results{Name: name, Namespace: namespace, Text: text}
 	if err := json.Unmarshal(text, &results); err != nil {
 		return fmt.Errorf("results.json: %w", err)
 	}

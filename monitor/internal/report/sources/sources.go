@@ -28,6 +28,7 @@ type All struct {
 // Results are the results of a benchmark, as loadgen writes them.
 type Results struct {
 	Name            string              `json:"-"` // of the Benchmark, or the file
+	Namespace       string              `json:"-"` // of the Benchmark; empty for a file
 	Format          int                 `json:"format"`
 	Size            Size                `json:"size"`
 	Seed            int64               `json:"seed"`
@@ -173,7 +174,8 @@ type AnalysisRun struct {
 
 // Metadata names an object.
 type Metadata struct {
-	Name string `json:"name"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 }
 
 // AnalysisStatus is what the report shows of its status.
