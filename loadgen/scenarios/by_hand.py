@@ -18,7 +18,7 @@ from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, friends, options, page, processes, targets
+from loadgen.scenarios import definitions, friends, options, page, processes, site, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Shape(LoadTestShape):
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def add_options(parser: LocustArgumentParser) -> None:
     """Add the options of scenarios to Locust's."""
-    # Locust would listen for the whole network.
-    parser.set_defaults(web_host="localhost", master_bind_host="127.0.0.1")
+    # Locust would listen for the whole network. It prints and opens the page's address.
+    parser.set_defaults(web_host=site.NAME, master_bind_host="127.0.0.1")
     parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS)
     group = parser.add_argument_group("scenario")
     options.add(group)
@@ -95,6 +95,8 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
         target = targets.find(environment.host, given)
         people = population.load(target.data)
         beginning = [friends.prepare(runner, target, people)] if shape.scenario.unfriending else []
+        if web_ui is not None:
+            page.protect(web_ui, environment, given.web_base_path)
     except LoadgenError as error:
         # A worker process on the same machine fails for the same reason as its master, which says it.
         sys.exit(1 if isinstance(runner, WorkerRunner) and given.processes else f"locust: {error}")
@@ -112,7 +114,6 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
             judged=judged,
         )
         if web_ui is not None:
-            page.protect(web_ui, environment)
             page.extend(web_ui, shape.conductor.parts)
     if not isinstance(runner, MasterRunner):
         beginning.append(_behaving(environment, target, people, tally, given.seed))

@@ -2,7 +2,7 @@
 """Locust's page: who may use it and for what, and a tab with what only Shai knows of a run.
 
 The process that serves the page may be root's, and any user of the machine reaches its port. So the page asks for a
-password that is made for each start, and its form sets nothing but the number of users and the time.
+password that is made for each start, as its name is, and its form sets nothing but the number of users and the time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from flask import Response, request
 
+from loadgen.driving import serving
+from loadgen.scenarios import site
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from loadgen.scenarios.recording import Part
 
 _USER = "shai"
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _READING = {"GET", "HEAD"}
 _CHANGING = {"locust.swarm", "locust.stop", "locust.reset_stats"}
 """All that the page may change: it starts and ends runs, and forgets the counts of Locust's own tables."""
@@ -43,20 +45,29 @@ _COLUMNS = {
 }
 
 
-def protect(page: WebUI, environment: Environment) -> None:
-    """Let only the user who has started Locust use the page, and tell this user how, on standard error."""
+def protect(page: WebUI, environment: Environment, path: str) -> None:
+    """Let only the user who has started Locust use the page, and tell this user how, on standard error.
+
+    ``path`` is where Locust serves it. SiteError when the page cannot be served safely.
+    """
     if page.app is None:
         raise RuntimeError("the page has no application yet")
+    site.take(page, page.app)
     password = secrets.token_urlsafe(16)
     known = f"Basic {base64.b64encode(f'{_USER}:{password}'.encode()).decode()}"
-    hosts = {f"{host}:{page.port}" for host in _LOOPBACK}
+    host = f"{site.NAME}:{page.port}"
 
     @page.app.before_request
     def check() -> Response | None:
-        if request.headers.get("Host") not in hosts:
-            return _refusal(HTTPStatus.FORBIDDEN, "the page is there for names of this machine only")
+        if request.headers.get("Host") != host:
+            return _refusal(
+                HTTPStatus.MISDIRECTED_REQUEST, "the page has another name after each start: locust prints its address"
+            )
+        if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
+            return _refusal(HTTPStatus.FORBIDDEN, "another site's page has asked for this")
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), known.encode()):
             return _refusal(HTTPStatus.UNAUTHORIZED, "the user and the password are where locust was started")
+        serving.take_time(request.environ)
         denied = None if request.method in _READING else _denied_change(environment)
         return _refusal(HTTPStatus.FORBIDDEN, denied) if denied else None
 
@@ -65,14 +76,15 @@ def protect(page: WebUI, environment: Environment) -> None:
         response.headers["Content-Security-Policy"] = "frame-ancestors 'none'"
         return response
 
-    print(f"The page asks for a password: user {_USER}, password {password}", file=sys.stderr, flush=True)
+    print(
+        f"The page is at http://{host}{path}/ and asks for a password: user {_USER}, password {password}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _denied_change(environment: Environment) -> str:
     """Return why a request must change nothing; empty if it may. The page's form sends two more fields, unchanged."""
-    own = request.host_url.rstrip("/")
-    if request.headers.get("Origin", own) != own:
-        return "another site's page has asked for this"
     if request.endpoint not in _CHANGING:
         return "the page cannot change this"
     unchanged = {"host": environment.host or "", "profile": environment.profile or ""}
