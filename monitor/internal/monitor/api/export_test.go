@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"net"
 	"net/http"
 )
 
@@ -18,6 +19,9 @@ func NewUnhurriedServer(handler http.Handler) *http.Server {
 	server.ReadHeaderTimeout, server.IdleTimeout = 0, 0
 	return server
 }
+
+// NewStrangers returns what is told of connections' states, as the server's.
+func NewStrangers() func(net.Conn, http.ConnState) { return new(strangers).see }
 
 // Patterns returns the patterns of the table of requests.
 func (h *Handler) Patterns() []string {

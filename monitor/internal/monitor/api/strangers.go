@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +26,8 @@ const (
 )
 
 // strangers are the connections that have sent no request yet, oldest first. Of too many, the
-// oldest is closed: others that are idle do not keep a client out, which needs milliseconds.
+// oldest of the network that has most is closed: others that are idle do not keep a client out, which
+// needs milliseconds, and one that connects without end keeps only its own network out.
 type strangers struct {
 	mu          sync.Mutex
 	connections []net.Conn
@@ -43,9 +45,36 @@ func (s *strangers) see(connection net.Conn, state http.ConnState) {
 	}
 	s.connections = append(s.connections, connection)
 	if len(s.connections) > strangersAtATime {
-		cutOff(s.connections[0])
-		s.connections = slices.Delete(s.connections, 0, 1)
+		at := s.first()
+		cutOff(s.connections[at])
+		s.connections = slices.Delete(s.connections, at, at+1)
 	}
+}
+
+// first returns which one gives way.
+func (s *strangers) first() (at int) {
+	numbers := map[netip.Prefix]int{}
+	for _, connection := range s.connections {
+		numbers[networkOf(connection.RemoteAddr())]++
+	}
+	most := 0
+	for i, connection := range s.connections {
+		if number := numbers[networkOf(connection.RemoteAddr())]; number > most {
+			at, most = i, number
+		}
+	}
+	return at
+}
+
+// networkOf returns an address, or of IPv6 its network of 64 bits, all of which one client may have. Sockets
+// without an address are one network.
+func networkOf(address net.Addr) netip.Prefix {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	host := tcp.AddrPort().Addr().Unmap().WithZone("")
+	return netip.PrefixFrom(host, min(host.BitLen(), 64)).Masked()
 }
 
 // cutOff closes a connection without a TLS alert, for which it could have to wait. The server gets

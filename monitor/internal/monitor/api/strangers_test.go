@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -134,6 +135,57 @@ func TestIdleStrangersAreCutOff(t *testing.T) {
 		now, _ := c.connections()
 		return now <= api.StrangersAtATime+2
 	})
+}
+
+// caller is a connection from an address.
+type caller struct {
+	net.Conn
+	address net.Addr
+	closed  bool
+}
+
+func (c *caller) RemoteAddr() net.Addr { return c.address }
+
+func (c *caller) Close() error {
+	c.closed = true
+	return nil
+}
+
+func callerFrom(host string) *caller {
+	return &caller{address: &net.TCPAddr{IP: net.ParseIP(host), Port: 1024}}
+}
+
+// Who connects again and again keeps out neither callers from other addresses nor those of the socket.
+func TestStrangersOfOneNetworkGiveWayFirst(t *testing.T) {
+	for _, flood := range []func(i int) string{
+		func(int) string { return "192.0.2.1" },
+		func(int) string { return "::ffff:192.0.2.1" },
+		func(i int) string { return fmt.Sprintf("2001:db8::%x:1", i) },
+	} {
+		see := api.NewStrangers()
+		others := []*caller{
+			{address: &net.UnixAddr{Net: "unix"}}, callerFrom("192.0.2.2"),
+			callerFrom("2001:db8:0:1::1"), callerFrom("::1"),
+		}
+		for _, other := range others {
+			see(other, http.StateNew)
+		}
+		var crowd []*caller
+		for i := range 10 * api.StrangersAtATime {
+			crowd = append(crowd, callerFrom(flood(i)))
+			see(crowd[i], http.StateNew)
+		}
+		for _, other := range others {
+			if other.closed {
+				t.Errorf("%s: %v was cut off", flood(1), other.address)
+			}
+		}
+		for i, one := range crowd {
+			if stays := i >= len(crowd)+len(others)-api.StrangersAtATime; one.closed == stays {
+				t.Fatalf("%s: connection %d of %d is closed: %v", flood(1), i, len(crowd), one.closed)
+			}
+		}
+	}
 }
 
 // Clients with certificates hold no more connections than the limit; the next waits for a place.
