@@ -45,7 +45,7 @@ def ended_children_nanoseconds(pid: int) -> int:
 
 
 def tree_nanoseconds(pid: int) -> int:
-    """Return the CPU time of ``pid`` and all its descendants.
+    """Return the CPU time of ``pid`` and all its descendants, but not of ended ones whose parent ignores SIGCHLD.
 
     A child that ends during this call is counted once. Between its end and its parent's wait it is a zombie, whose
     clock still runs; it may then be counted twice for this time only.
