@@ -81,12 +81,12 @@ func notRegular(path string, about fs.FileInfo) error {
 // maxSmall is more than the size of a head or a key, in bytes.
 const maxSmall = 4 << 10
 
-// readSmall reads a head or a key, and closes the file.
-func readSmall(file *os.File) ([]byte, error) {
+// readSmall reads a head or a key, and closes the file. The remedy is against one that is neither.
+func readSmall(file *os.File, remedy string) ([]byte, error) {
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxSmall+1))
 	if err == nil && len(text) > maxSmall {
-		err = fmt.Errorf("%s has more than %d bytes: something else is in its place", file.Name(), maxSmall)
+		err = fmt.Errorf("%s has more than %d bytes: something else is in its place; %s", file.Name(), maxSmall, remedy)
 	}
 	return text, err
 }

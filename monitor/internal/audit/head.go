@@ -70,7 +70,7 @@ func readHeadText(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readSmall(file)
+	return readSmall(file, "keep a copy of the log: the monitor writes the head anew when it starts")
 }
 
 func parseHead(text string, key *Key) (head, error) {

@@ -59,7 +59,7 @@ func TestEndlessFilesTakeNoMemory(t *testing.T) {
 		{"instead of the head", func(t *testing.T, directory string) {
 			writeFile(t, filepath.Join(directory, headName), nil)
 			lengthen(t, filepath.Join(directory, headName))
-		}, "something else is in its place", "something else is in its place"},
+		}, "something else is in its place; keep a copy", "something else is in its place"},
 		{"after the head", func(t *testing.T, directory string) {
 			lengthen(t, filepath.Join(directory, headName))
 		}, "something else is in its place", "something else is in its place"},

@@ -42,9 +42,9 @@ func ReadKey(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read key of the audit log: %w", err)
 	}
-	text, err := readSmall(file)
+	text, err := readSmall(file, "restore the file from a backup")
 	if err != nil {
-		return nil, fmt.Errorf("read key of the audit log: %w; restore the file from a backup", err)
+		return nil, fmt.Errorf("read key of the audit log: %w", err)
 	}
 	digits, isKey := strings.CutPrefix(strings.TrimSuffix(string(text), "\n"), keyFormat)
 	secret, err := hex.DecodeString(digits)

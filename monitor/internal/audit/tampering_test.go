@@ -319,6 +319,14 @@ func TestKeyIsMadeOnceAndKeptFromOthers(t *testing.T) {
 	if _, err := Open(Options{Directory: directory}); err == nil || !strings.Contains(err.Error(), "is not a key") {
 		t.Errorf("an empty key: %v", err)
 	}
+	if err := os.Truncate(KeyFile(directory), endless); err != nil {
+		t.Fatal(err)
+	}
+	inLittleMemory(t, "the start", func() {
+		if _, err := Open(Options{Directory: directory}); err == nil || !strings.Contains(err.Error(), "from a backup") {
+			t.Errorf("an endless key: %v", err)
+		}
+	})
 	writeFile(t, KeyFile(directory), key)
 	l = openLog(t, Options{Directory: directory})
 	if err := l.Close(); err != nil {
