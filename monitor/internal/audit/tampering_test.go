@@ -323,7 +323,8 @@ func TestKeyIsMadeOnceAndKeptFromOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	inLittleMemory(t, "the start", func() {
-		if _, err := Open(Options{Directory: directory}); err == nil || !strings.Contains(err.Error(), "from a backup") {
+		_, err := Open(Options{Directory: directory})
+		if err == nil || !strings.Contains(err.Error(), "from a backup") {
 			t.Errorf("an endless key: %v", err)
 		}
 	})
