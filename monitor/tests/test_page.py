@@ -6,9 +6,11 @@ Tests name the monitor before the browser, which so ends first: a page whose mon
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from testing.browser import Browser
     from testing.pictures import Gallery
 
+SHAPES = Path(__file__).parents[1] / "internal/shape/testdata/shapes.json"
 DOCUMENTS = ["/diary/alice/1.txt", "/diary/bob/1.txt", "/diary/bob/2.txt"]
 SHOWN = "const all = ['answer', 'readers', 'decisions']; return all.every(id => !document.getElementById(id).hidden);"
 HOSTILE = [
@@ -165,17 +168,24 @@ def escaped(name: str) -> str:
 
 
 def test_what_has_no_shape_is_an_escape(diaries: Diaries, browser: Browser) -> None:
-    """The same characters are in the test of shai's own output, internal/shape."""
-    invisible = (
-        "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180f\u200b\u200d\u202e\u2060\u2800\u3000\u3164"
-        "\ufe00\ufe0f\ufeff\uffa0\U0001d173\U000e0041\U000e0100\n\u00a0\u2028"
-    )
+    """The table is that of the test of shai's own output, too."""
+    table = json.loads(SHAPES.read_text())
     enter(browser, diaries)
-    shown = "const [text, done] = arguments; import('./shown.js').then(({written}) => done([...text].map(written)));"
-    texts = browser.driver.execute_async_script(shown, invisible)
+    written = "const [texts, done] = arguments; import('./shown.js').then(({written}) => done(texts.map(written)));"
+    texts = browser.driver.execute_async_script(written, table["without a shape"])
     assert [text for text in texts if not text.startswith("\\")] == []
-    seen = " aß日ע🙂\u0301\u2801ᄀ“"
-    assert browser.driver.execute_async_script(shown, seen) == [*seen]
+    seen = table["with a shape"]
+    assert browser.driver.execute_async_script(written, seen) == seen
+
+
+def test_two_spaces_are_not_one(diaries: Diaries, browser: Browser) -> None:
+    enter(browser, diaries)
+    one, two = browser.driver.execute_async_script(
+        "const done = arguments[0]; import('./shown.js').then(({shown}) => done(['a b', 'a  b'].map(text => {"
+        "  const element = shown(text); document.body.append(element);"
+        "  return element.getBoundingClientRect().width; })));"
+    )
+    assert one < two
 
 
 def test_the_page_asks_about_the_very_name(start: Callable[..., Diaries], browser: Browser) -> None:

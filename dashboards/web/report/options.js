@@ -187,7 +187,7 @@ function curves(figure, data) {
 }
 
 function steps(figure, data) {
-  const x = data.names.map((name) => Number(name.replaceAll("\u202f", "")));
+  const x = data.names.map((name) => Number(name.replaceAll(",", "")));
   return {
     ...frame(figure, data, axis("log", figure.x, { min: "dataMin", max: "dataMax", axisLabel: { ...FONT, hideOverlap: true, formatter: (value) => String(Number(value.toPrecision(2))) } }),
       upright(figure.y, { min: 0, max: 100 })),

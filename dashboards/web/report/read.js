@@ -2,9 +2,9 @@
 
 // Reads the numbers of a chart from its table, which is all that a chart knows: the two cannot differ.
 
-/** The number of a text such as "1 234.5", with narrow spaces between thousands; null for "–". */
+/** The number of a text such as "12,345.6", with commas between thousands; null for "–". */
 function number(text) {
-  const digits = text.replaceAll("\u202f", "");
+  const digits = text.replaceAll(",", "");
   return digits === "–" || digits === "" ? null : Number(digits);
 }
 

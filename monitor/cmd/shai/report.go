@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -142,8 +141,8 @@ func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.
 // printReport says what a report shows first, and what it lacks.
 func printReport(w io.Writer, made figure.Report, file string) {
 	for _, highlight := range made.Highlights {
-		value := strings.ReplaceAll(highlight.Value, "\u202f", " ")
-		fmt.Fprintf(w, "%s: %s (%s)\n", printable(highlight.Label), printable(value), printable(highlight.Remark))
+		fmt.Fprintf(w, "%s: %s (%s)\n", printable(highlight.Label), printable(highlight.Value),
+			printable(highlight.Remark))
 	}
 	for _, absent := range made.Absent {
 		fmt.Fprintf(w, "not in it: %s; %s\n", printable(absent.What), printable(absent.Remedy))

@@ -1,25 +1,44 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package shape tells which characters a person sees. Names of files and users are shown with
-// escapes for all others, so that none looks like another. Pure.
+// escapes for all others, so that none looks like another by what it does not show. Pure.
 package shape
 
 import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// blank is braille without dots: printable by its category, and empty.
-const blank = '\u2800'
+// blanks are empty by their glyph and not by any property of Unicode: braille without dots, the
+// blanks and fillers of hieroglyphs and of Khitan, a note without a head, and the place of an object.
+const blanks = "\u2800\U00013441\U00013442\U00016fe4\U0001d159\ufffc"
 
-// Has reports whether a character has a shape of its own. Control characters, spaces but for " ",
-// marks of direction, and what Unicode lets programs ignore (Default_Ignorable_Code_Point: fillers
-// of Hangul, selectors of variations) have none. The explain page's shown.js has the same rule.
+// Has reports whether a character has a shape of its own. By Unicode's properties these have none:
+// control, format, private, surrogate and unassigned characters (C), spaces and separators but for
+// " " (Z), and what programs may ignore (Default_Ignorable_Code_Point: fillers of Hangul,
+// selectors of variations, joiners). The explain page's shown.js has the same rule; testdata is
+// for both.
 func Has(character rune) bool {
-	return strconv.IsPrint(character) && character != blank &&
+	return strconv.IsPrint(character) && !strings.ContainsRune(blanks, character) &&
 		!unicode.In(character, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Escape writes a character as in a Go string: \u202e.
-func Escape(character rune) string { return strings.Trim(strconv.QuoteRuneToASCII(character), "'") }
+// Visible writes what has no shape as in a Go string: \u202e, \n, \xff for a byte that is not of UTF-8.
+func Visible(text string) string {
+	var shown strings.Builder
+	for len(text) > 0 {
+		character, size := utf8.DecodeRuneInString(text)
+		switch {
+		case character == utf8.RuneError && size == 1:
+			shown.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
+		case Has(character):
+			shown.WriteRune(character)
+		default:
+			shown.WriteString(strings.Trim(strconv.QuoteRuneToASCII(character), "'"))
+		}
+		text = text[size:]
+	}
+	return shown.String()
+}

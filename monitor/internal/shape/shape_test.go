@@ -2,20 +2,45 @@
 
 package shape
 
-import "testing"
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
 
-// The same characters are in test_page.py, for the page.
+// The table is that of the explain page's test, too.
 func TestHas(t *testing.T) {
-	const invisible = "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b\u180f\u200b\u200d\u202e\u2060\u2800\u3000\u3164" +
-		"\ufe00\ufe0f\ufeff\uffa0\U0001d173\U000e0041\U000e0100\n\u00a0\u2028"
-	for _, character := range invisible {
-		if Has(character) {
-			t.Errorf("%U has a shape", character)
+	text, err := os.ReadFile("testdata/shapes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string][]string
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"without a shape": false, "with a shape": true} {
+		if len(table[name]) == 0 {
+			t.Errorf("no characters %s", name)
+		}
+		for _, one := range table[name] {
+			if found := Has([]rune(one)[0]); found != want {
+				t.Errorf("%U has a shape: %t, want %t", []rune(one), found, want)
+			}
+			if shown := Visible(one); (shown == one) != want || !want && !strings.HasPrefix(shown, `\`) {
+				t.Errorf("%U is shown as %s", []rune(one), shown)
+			}
 		}
 	}
-	for _, character := range " aß日ע🙂\u0301\u2801ᄀ“" {
-		if !Has(character) {
-			t.Errorf("%U has no shape", character)
+}
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "bob": "bob", "line\nbreak": `line\nbreak`, "\u202egnp": `\u202egnp`, "\xff\x80": `\xff\x80`,
+		"al\u200dice\U00013441": `al\u200dice\U00013441`, "replaced \ufffd": "replaced \ufffd",
+	} {
+		if found := Visible(text); found != want {
+			t.Errorf("%q is shown as %q, want %q", text, found, want)
 		}
 	}
 }

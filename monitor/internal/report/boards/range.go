@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"shai.dev/monitor/internal/shape"
 )
 
 // Wanted is a range of a Prometheus.
@@ -228,7 +230,7 @@ func (r redirected) base() string {
 // machine reaches, and what that one says into the report.
 func stay(next *http.Request, _ []*http.Request) error { return redirected{next.URL} }
 
-// explain says what to do about an error of Prometheus.
+// explain says what to do about an error of Prometheus, in one line, whatever Prometheus says.
 func (r *reader) explain(err error) error {
 	var unreachable *net.OpError
 	var refused *v1.Error
@@ -244,9 +246,10 @@ func (r *reader) explain(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("Prometheus at %s did not answer within %s: ask for a shorter range", r.shown.Server, patience)
 	case errors.As(err, &refused):
-		return fmt.Errorf("Prometheus at %s refused a query: %w (is it the address of a Prometheus?)", r.shown.Server, err)
+		return fmt.Errorf("Prometheus at %s refused a query: %s (is it the address of a Prometheus?)", r.shown.Server,
+			shape.Visible(err.Error()))
 	}
-	return fmt.Errorf("ask Prometheus at %s: %w", r.shown.Server, err)
+	return fmt.Errorf("ask Prometheus at %s: %s", r.shown.Server, shape.Visible(err.Error()))
 }
 
 // bounded refuses answers that are too large to be shown.

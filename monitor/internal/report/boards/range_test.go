@@ -254,15 +254,16 @@ func TestGarbage(t *testing.T) {
 		`{"status":"success","data":{"resultType":"matrix","result":[{}]}}`,
 		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"`,
 		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"]}}`, // to each query
-		`{"status":"error","errorType":"bad_data","error":"\u001b[2J"}`,
+		`{"status":"error","errorType":"bad_data","error":"\u001b[2J\nwrote report.html\u2028"}`,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, answer)
 		}))
 		_, err := Read(t.Context(), Wanted{Server: server.URL, Last: time.Hour, Scrape: time.Second}, quiet)
 		server.Close()
-		if err == nil || !strings.Contains(err.Error(), "Prometheus at "+server.URL) {
-			t.Errorf("%s: error %v", answer, err)
+		if err == nil || !strings.Contains(err.Error(), "Prometheus at "+server.URL) ||
+			strings.ContainsAny(err.Error(), "\x1b\n\u2028") {
+			t.Errorf("%s: error %q", answer, err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func Digits(value float64) string {
 	return grouped(whole) + fraction
 }
 
-// grouped writes a narrow space between thousands.
+// grouped writes a comma between thousands.
 func grouped(whole string) string {
 	sign, digits := "", whole
 	if strings.HasPrefix(whole, "-") {
@@ -69,7 +69,7 @@ func grouped(whole string) string {
 		return whole
 	}
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u202f" + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return sign + digits
 }

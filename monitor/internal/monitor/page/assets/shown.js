@@ -3,8 +3,9 @@
 // page's policy nothing anywhere, makes markup of it.
 
 const HEAD = 300, TAIL = 60; // characters of a long text that are shown
-// What has no shape of its own, as in shai's output: it must not look like another name.
-const unprintable = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+// What has no shape of its own, by the rule of shai's output (internal/shape), of which the last ones have an empty glyph
+// and no property that says so: it must not look like another name.
+const unprintable = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}\ufffc]/gu;
 
 // make returns an element with attributes and children, which are nodes or texts.
 export function make(name, attributes = {}, ...children) {
