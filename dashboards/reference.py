@@ -67,7 +67,7 @@ PROGRAMS = (
     Program(
         "The operator",
         "It answers `GET /metrics` at the address of its probes. The labels `namespace`, `pool`, `member` and\n"
-        "`pipeline` are those of the objects that a metric is about, so it is scraped with `honor_labels`. It has\n"
+        "`pipeline` are those of the objects that a metric is about ([scraping](../operations.md#scraping)). It has\n"
         "series for each object, without a limit of its own: a ResourceQuota of the API server\n"
         "(`count/analysisruns.shai.dev`) bounds the objects of a namespace.\n"
         "`python -m shai_operator metrics` prints this table.",

@@ -30,10 +30,10 @@ def store(exposition: str, place: Path) -> Path:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[str]:
-    """Run a Prometheus that scrapes nothing over a database; yield its URL."""
+def running(data: Path, configured: str = "scrape_configs: []\n") -> Iterator[str]:
+    """Run a Prometheus over a database, by default one that scrapes nothing; yield its URL."""
     configuration = data.parent / "prometheus.yml"
-    configuration.write_text("scrape_configs: []\n")
+    configuration.write_text(configured)
     port = free_port()
     log = data.parent / "prometheus.log"
     command = [

@@ -71,7 +71,7 @@ def test_a_typo_does_not_conform(devcluster: Cluster, schemas: Path, right: str,
         ("monitoring", "scheme: HTTPS", "scheme: https"),
         ("monitoring", "keySecret", "key"),
         ("monitoring", "podMetricsEndpoints", "endpoints"),
-        ("monitoring/services", "honorLabels: true", "honorLabels: always"),
+        ("monitoring/services", "action: labeldrop", "action: dropLabel"),
     ],
 )
 def test_a_typo_in_a_foreign_kind_does_not_conform(

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Who answers in the place of a program can say nothing in the name of another one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+import urllib.parse
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from dashboards import generate, reference, rules
+from testing.prometheus import running
+from testing.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONFIGURED: dict[str, Any] = yaml.safe_load((rules.FILES[0].parent / "prometheus.yml").read_text())
+JOBS: dict[str, Any] = {job["job_name"]: job for job in CONFIGURED["scrape_configs"]}
+OF = {"shai-monitor": "The monitor", "shai-operator": "The operator", "shai-loadgen": "The load generator"}
+"""The program of each job."""
+MEMBER = 'job="shai-monitor",instance="10.0.0.7:8643",cluster="other",namespace="victim",pool="syse",member="syse-0"'
+FORGED = f"""
+shai_audit_verified{{{MEMBER}}} 0
+shai_ready 0
+up{{{MEMBER}}} 0
+ALERTS{{alertname="ShaiAuditNotVerifiable",alertstate="firing"}} 1
+member:shai_enforcement:available{{{MEMBER}}} 0
+shai_member_ready{{{MEMBER}}} 1
+shai_load_violations_total{{{MEMBER}}} 4711
+process_start_time_seconds{{{MEMBER}}} 1
+"""
+
+
+class Forger(BaseHTTPRequestHandler):
+    """Answers a scrape with what it likes."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(FORGED.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def forging() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forger) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def series(url: str, selector: str) -> list[dict[str, str]]:
+    with urllib.request.urlopen(f"{url}/api/v1/query?query={urllib.parse.quote(selector)}") as answer:  # noqa: S310
+        return [found["metric"] for found in json.load(answer)["data"]["result"]]
+
+
+def believed(job: str, place: Path) -> list[dict[str, str]]:
+    """Return what a Prometheus believes that scrapes a forger as this job."""
+    with forging() as address:
+        targets = {"static_configs": [{"targets": [address], "labels": {"cluster": "shai"}}]}
+        config = {key: value for key, value in JOBS[job].items() if key != "file_sd_configs"} | targets
+        made = {"global": {"scrape_interval": "1s"}, "scrape_configs": [config]}
+        with running(place / "data", yaml.safe_dump(made)) as url:
+            until(lambda: series(url, "process_start_time_seconds"), "it is scraped")
+            found = series(url, '{__name__!~"scrape_.*",job=~".+"}')
+        wanted = {"job": job, "instance": address, "cluster": "shai"}
+        assert all(wanted.items() <= one.items() for one in found)
+        return found
+
+
+def test_who_answers_for_the_operator_speaks_for_nobody_else(tmp_path: Path) -> None:
+    found = {one["__name__"]: one for one in believed("shai-operator", tmp_path)}
+    assert set(found) == {"up", "process_start_time_seconds", "shai_member_ready"}
+    about = {key: value for key, value in found["shai_member_ready"].items() if key not in {"instance", "__name__"}}
+    assert about == {
+        "job": "shai-operator", "cluster": "shai", "namespace": "victim", "pool": "syse", "member": "syse-0",
+    }  # fmt: skip
+
+
+def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Path) -> None:
+    found = {one["__name__"] for one in believed("shai-loadgen", tmp_path)}
+    assert found == {"up", "process_start_time_seconds", "shai_load_violations_total"}
+
+
+def kept(job: str) -> re.Pattern[str]:
+    (keep,) = [one for one in JOBS[job]["metric_relabel_configs"] if one.get("action") == "keep"]
+    return re.compile(keep["regex"])
+
+
+@pytest.mark.parametrize("job", ["shai-operator", "shai-loadgen"])
+def test_a_job_keeps_the_metrics_of_its_program_and_no_others(job: str) -> None:
+    tables = {program.title: [metric["name"] for metric in program.table()] for program in reference.PROGRAMS}
+    for title, names in tables.items():
+        for name in names:
+            assert bool(kept(job).fullmatch(name)) == (title == OF[job]), name
+    assert kept(job).fullmatch("process_cpu_seconds_total")
+
+
+def test_no_label_of_the_operator_is_one_of_its_target() -> None:
+    """Such a label would be dropped; but the namespace is given back."""
+    of_targets = {"job", "instance", "cluster", "pod", "container", "endpoint", "service", "node"}
+    (operator,) = [program for program in reference.PROGRAMS if program.title == OF["shai-operator"]]
+    assert not of_targets & {label["name"] for metric in operator.table() for label in metric["labels"]}
+
+
+@pytest.mark.parametrize("file", ["pods/podmonitor.yaml", "services/servicemonitor.yaml"])
+def test_the_prometheus_operator_gets_the_same_limits(file: str) -> None:
+    spec = yaml.safe_load((generate.ROOT / "deploy" / "monitoring" / file).read_text())["spec"]
+    ((made,),) = [spec[key] for key in ("podMetricsEndpoints", "endpoints") if key in spec]
+    names = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
+    relabelings = [{names.get(key, key): value for key, value in one.items()} for one in made["metricRelabelings"]]
+    assert relabelings == JOBS["shai-operator"]["metric_relabel_configs"]
+    assert "honorLabels" not in made
+
+
+def test_the_page_shows_the_same_limits() -> None:
+    page = (generate.ROOT / "docs" / "operations.md").read_text()
+    (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "shai-operator" in block]
+    jobs = {job["job_name"]: job for job in yaml.safe_load(block)["scrape_configs"]}
+    shown = jobs["shai-operator"]["metric_relabel_configs"]
+    assert shown == JOBS["shai-operator"]["metric_relabel_configs"]
