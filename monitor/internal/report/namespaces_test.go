@@ -98,6 +98,18 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
+// Objects of a List are added; a List within a List, which kubectl never prints, is left out: each
+// level would be read once more for each that it is in.
+func TestListsWithinLists(t *testing.T) {
+	list := `{"kind": "Pipeline", "metadata": {"name": "p"}}`
+	for _, want := range []int{1, 0} {
+		list = `{"kind": "List", "items": [` + list + `]}`
+		if found := len(read(t, "["+list+"]").Pipelines); found != want {
+			t.Errorf("%s: %d pipelines, want %d", list, found, want)
+		}
+	}
+}
+
 // A pipeline of very many tasks is a table of the first, in a time that grows in proportion.
 func TestHugePipeline(t *testing.T) {
 	const count = 20_000

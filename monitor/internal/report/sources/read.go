@@ -133,7 +133,7 @@ func (a *All) addValue(name string, value json.RawMessage) (bool, error) {
 	case known.Sequence > 0 && known.Previous != nil:
 		return true, a.addRecord(value)
 	case strings.HasSuffix(known.Kind, "List"):
-		return true, a.addItems(name, known.Items)
+		return true, a.addItems(known.Items)
 	}
 	return a.addObject(known.Kind, value)
 }
@@ -163,10 +163,12 @@ func (a *All) addList(name string, value json.RawMessage) (bool, error) {
 }
 
 // addItems adds the objects of a List, and leaves out those of other kinds.
-func (a *All) addItems(name string, items []json.RawMessage) error {
+func (a *All) addItems(items []json.RawMessage) error {
 	for _, item := range items {
-		if _, err := a.addValue(name, item); err != nil {
-			return err
+		if known, found := shapeOf(item); found {
+			if _, err := a.addObject(known.Kind, item); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
