@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -60,6 +62,7 @@ def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> 
         )
     size = options.size or (demo.size if demo else "quick")
     output = Path(options.results)
+    _check_own(output)
     plan = output / "plan.json"
     plan.write_text(json.dumps(_plan(scenario, judged, options, size), indent=2) + "\n")
     wanted = Namespace(
@@ -78,6 +81,16 @@ def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> 
         raise
     _print(output, options.output)
     check(json.loads((output / "results.json").read_text()), options.warm_up)
+
+
+def _check_own(output: Path) -> None:
+    """Raise ComparisonError for a directory in which others can put links in the place of files."""
+    found = output.stat()
+    if found.st_uid not in {0, os.geteuid()} or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ComparisonError(
+            f"{output}: other users can write there, and have results written through links of theirs: "
+            "give a directory of your own with --results"
+        )
 
 
 def check(results: Mapping[str, Any], warm_up: int) -> None:

@@ -52,17 +52,15 @@ def run(options: Namespace) -> None:
     if any(threshold.compared for threshold in judged):
         comparison.run(scenario, judged, options)
         return
-    (Path(options.results) / "locust.json").unlink(missing_ok=True)  # Locust would write through a link
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "locust", *_words(options)])  # noqa: S606 - no shell is meant
 
 
 def _words(options: Namespace) -> list[str]:
-    """Return Locust's arguments. It prints no tables of its own when it writes its counts to a file."""
+    """Return Locust's arguments. It prints its own tables to its log, which is left out."""
     words = ["-f", str(_ROOT / "loadgen" / "scenarios" / f"{options.name}.py")]
-    words += ["--headless", "--only-summary", "--loglevel", "WARNING"]
-    words += ["--json-file", str(Path(options.results) / "locust"), "--users", str(options.users)]
+    words += ["--headless", "--only-summary", "--skip-log-setup", "--users", str(options.users)]
     words += ["--host", options.host] if options.host else []
     words += ["--run-time", options.run_time] if options.run_time else []
     if options.workers > 1:

@@ -73,6 +73,8 @@ class Conductor:
         """Whether somebody has asked for the end of the process."""
         self._setting: Setting | None = None
         """Of the run that is under way."""
+        self._written = False
+        """Whether there are results."""
         self.recording = Recording(self._counted)
         events = environment.events
         collector = TallyCollector(tally, self._users)
@@ -81,6 +83,7 @@ class Conductor:
         events.test_start.add_listener(self._begin)  # type: ignore[no-untyped-call]
         events.test_stop.add_listener(self._end)  # type: ignore[no-untyped-call]
         events.quitting.add_listener(self._quit)  # type: ignore[no-untyped-call]
+        events.quit.add_listener(self._write_statistics)  # type: ignore[no-untyped-call]
 
         self._tally = tally
         if isinstance(environment.runner, MasterRunner):
@@ -182,9 +185,17 @@ class Conductor:
                 outcomes.write(outcome, Path(self._options.results))
             except OSError as error:
                 print(f"locust: cannot write the results: {error}", file=sys.stderr, flush=True)
-                self._chosen.json_file = None  # Locust's own beside them would end it with a trace
                 return False
+            self._written = True
         return True
+
+    def _write_statistics(self, **_: Any) -> None:
+        """Write Locust's own counts beside the results: its workers tell the last ones when they end."""
+        if self._written and self._environment.runner is not None:
+            try:
+                outcomes.write_statistics(self._environment.runner.stats.serialize_stats(), Path(self._options.results))
+            except OSError as error:
+                print(f"locust: cannot write its statistics: {error}", file=sys.stderr, flush=True)
 
     def _quit(self, **_: Any) -> None:
         """End the run that is under way, if there is one, while its status still counts."""

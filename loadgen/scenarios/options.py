@@ -33,7 +33,7 @@ def add(group: _ArgumentGroup) -> None:
         action="append",
         help=f'exit with status 3 if it is exceeded: "p99>50ms"; may be repeated ({USUAL_THRESHOLD} without it)',
     )
-    group.add_argument("--results", metavar="DIR", help="write result.json, parts.csv and table.txt there")
+    group.add_argument("--results", metavar="DIR", help="write result.json, parts.csv, table.txt and locust.json there")
     group.add_argument("--output", choices=("text", "json"), default="text", help="what is printed at the end")
 
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from loadgen.scenarios.definitions import Scenario
@@ -144,11 +144,23 @@ def write(outcome: Outcome, directory: Path) -> None:
     writer = csv.DictWriter(text, found["parts"][0])
     writer.writeheader()
     writer.writerows(found["parts"])
-    folder = os.open(directory, _DIRECTORY)
-    try:
+    with _opened(directory) as folder:
         _replace(folder, "result.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         _replace(folder, "parts.csv", text.getvalue())
         _replace(folder, "table.txt", outcome.table() + "\n")
+
+
+def write_statistics(statistics: Sequence[Mapping[str, Any]], directory: Path) -> None:
+    """Write locust.json, with what Locust has counted itself, as `write` does."""
+    with _opened(directory) as folder:
+        _replace(folder, "locust.json", json.dumps(statistics, indent=2) + "\n")
+
+
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    folder = os.open(directory, _DIRECTORY)
+    try:
+        yield folder
     finally:
         os.close(folder)
 

@@ -60,6 +60,14 @@ def test_what_cannot_be_compared_is_said_in_one_line(words: list[str], says: str
     assert says in line
 
 
+def test_a_directory_in_which_others_can_write_gets_no_results(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    done = scenario("spike", "--fail-on", "overhead>5%", "--results", str(tmp_path), "--member", "/nowhere")
+    assert done.returncode == 1
+    assert f"{tmp_path}: other users can write there" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("high", "believed"), [(None, True), (0.3, True), (-0.1, False)])
 def test_enforcement_that_seems_to_save_time_is_not_believed(high: float | None, believed: bool) -> None:  # noqa: FBT001
     figure = {"cpuOverhead": {"estimate": -0.2, "low": -0.3, "high": high}}

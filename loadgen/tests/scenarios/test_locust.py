@@ -69,7 +69,9 @@ def test_every_request_is_counted_once(server: FakeSysE, data: Path, tmp_path: P
     for name in ("queries", "sessions", "shown"):
         assert sum(part[name] for part in found["parts"][:-1]) == whole[name]
     assert {path.name for path in tmp_path.iterdir()} == {"result.json", "parts.csv", "table.txt", "locust.json"}
-    assert json.loads((tmp_path / "locust.json").read_text())
+    statistics = json.loads((tmp_path / "locust.json").read_text())
+    assert sum(one["num_requests"] for one in statistics) == len(server.searched) + len(server.logins)
+    assert "Aggregated" not in done.stderr  # Locust's own table
     assert len((tmp_path / "parts.csv").read_text().splitlines()) == len(found["parts"]) + 1
     assert all(part["phase"] in (tmp_path / "table.txt").read_text() for part in found["parts"])
 
@@ -77,13 +79,28 @@ def test_every_request_is_counted_once(server: FakeSysE, data: Path, tmp_path: P
 def test_results_that_cannot_be_written_are_still_printed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
-    where = ["--results", str(file / "results"), "--json-file", str(file / "results" / "locust")]
+    where = ["--results", str(file / "results")]
     done = locust("steady", *at(server, data), "-u", "2", "-t", "2s", *where, "--loglevel", "WARNING")
     assert done.returncode == 1
     assert "whole run" in done.stdout
     assert "locust: cannot write the results: " in done.stderr
     assert "Traceback" not in done.stderr
     assert file.read_text() == "kept"
+
+
+def test_a_link_that_appears_during_the_run_is_not_followed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    precious, results = tmp_path / "precious", tmp_path / "results"
+    precious.write_text("kept")
+    results.mkdir()
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(results)]
+    words += ["--users", "2", "--run-time", "3s"]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        until(lambda: len(server.searched) > 0, "a search")
+        for name in ("result.json", "parts.csv", "table.txt", "locust.json"):
+            (results / name).symlink_to(precious)
+    assert process.returncode == 0
+    assert precious.read_text() == "kept"
+    assert json.loads((results / "locust.json").read_text())
 
 
 def exposed(target: str) -> dict[str, Counter[str]]:

@@ -11,7 +11,7 @@ import pytest
 from loadgen import thresholds
 from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.scenarios.definitions import SCENARIOS
-from loadgen.scenarios.outcomes import Outcome, Setting, Status, judge, write
+from loadgen.scenarios.outcomes import Outcome, Setting, Status, judge, write, write_statistics
 from loadgen.scenarios.recording import Part, Recording
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     precious.write_text("kept")
     results = tmp_path / "results"
     results.mkdir()
-    for name in ("result.json", "parts.csv", "table.txt"):
+    for name in ("result.json", "parts.csv", "table.txt", "locust.json"):
         (results / name).symlink_to(precious)
         (results / f".{name}.new").symlink_to(precious)
     write(outcome([Part("", 2.0, Series())]), results)
+    write_statistics([], results)
     assert precious.read_text() == "kept"
     assert not any(path.is_symlink() for path in results.iterdir())
     (tmp_path / "link").symlink_to(results)
@@ -139,4 +140,6 @@ def test_a_hostile_address_stays_in_its_line() -> None:
 def test_results_are_replaced_as_a_whole(tmp_path: Path) -> None:
     for _ in range(2):
         write(outcome([Part("before", 1.0, Series()), Part("", 2.0, Series())]), tmp_path)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.csv", "result.json", "table.txt"]
+        write_statistics([], tmp_path)
+        found = {path.name for path in tmp_path.iterdir()}
+        assert found == {"locust.json", "parts.csv", "result.json", "table.txt"}
