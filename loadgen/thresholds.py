@@ -177,7 +177,7 @@ def parse(text: str) -> Threshold:
         raise reader.error(f"expected one of {', '.join(QUANTITIES)}", start)
     labels = _labels(reader)
     comparison = reader.take(r">=|<=|>|<", "a comparison: >, >=, < or <=")
-    number = reader.take(r"\d{1,12}(?:\.\d{1,12})?", "a number")
+    number = reader.take(r"[0-9]{1,12}(?:\.[0-9]{1,12})?", "a number")
     place = reader.at
     unit = reader.take(r"(?:%|/s|[a-zµ]+)?", "a unit")
     units = _UNITS[QUANTITIES[quantity].kind]
@@ -197,12 +197,20 @@ def _labels(reader: _Reader) -> tuple[tuple[str, str], ...]:
         if name not in LABELS or name in found:
             raise reader.error(f"expected one of {', '.join(set(LABELS) - set(found))}, each once", start)
         reader.take("=", "“=”")
-        value = reader.take(r'"[^"{}]*"|[\w.-]+', "a value")
-        found[name] = value.strip('"')
+        found[name] = _value(reader)
         if not reader.skip(","):
             break
     reader.take(r"\}", "“}” or “,”")
     return tuple(sorted(found.items()))
+
+
+def _value(reader: _Reader) -> str:
+    """Read a value: it becomes a label and part of an alert, so no character in it misleads who reads that."""
+    if not reader.skip('"'):
+        return reader.take("[A-Za-z0-9_.-]+", "a value")
+    value = reader.take("[A-Za-z0-9_. -]*", "a value", spaces=False)
+    reader.take('"', '“"”, or a letter from a to z, a digit, a space, “_”, “.” or “-”', spaces=False)
+    return value
 
 
 def _either(units: Mapping[str, float]) -> str:
@@ -229,9 +237,9 @@ class _Reader:
         self._at = found.end() if found else self._at
         return found is not None
 
-    def take(self, pattern: str, expected: str) -> str:
-        """Return the next part; ThresholdError when it is another one."""
-        found = re.compile(pattern).match(self._text, self.at)
+    def take(self, pattern: str, expected: str, *, spaces: bool = True) -> str:
+        """Return the next part, before which there may be spaces; ThresholdError when it is another one."""
+        found = re.compile(pattern).match(self._text, self.at if spaces else self._at)
         if not found:
             raise self.error(f"expected {expected}", self._at)
         self._at = found.end()

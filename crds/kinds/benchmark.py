@@ -18,6 +18,7 @@ _DAY = 24 * 3600
 _ROWS = 96
 _THRESHOLDS = 16
 _EXPRESSION_LENGTH = 128
+_EXPRESSION = r'^[A-Za-z0-9µ_.,<>={}"%/ -]*$'
 _WORKERS = 16
 
 _STARTED = (
@@ -154,7 +155,7 @@ BENCHMARK = Resource(
             "thresholds": distinct(
                 'What the cost must not exceed, such as "overhead>5%"; docs/benchmarks.md has the grammar. A threshold '
                 "that is exceeded makes the condition WithinThresholds False.",
-                text("An expression.", longest=_EXPRESSION_LENGTH),
+                text("An expression.", longest=_EXPRESSION_LENGTH, pattern=_EXPRESSION),
                 most=_THRESHOLDS,
             ),
             "seed": number("Seed for the order of slices and the behaviour of users.", default=1),

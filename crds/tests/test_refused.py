@@ -259,6 +259,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ('workers.as: Unsupported value: "Pod"', (("workers", {"as": "Pod"}),)),
         ("spec.thresholds[1]: Duplicate value", (("thresholds", ["overhead>5%", "overhead>5%"]),)),
         ("spec.thresholds[0]: Too long", (("thresholds", ["x" * 129]),)),
+        ("spec.thresholds[0]: Invalid value", (("thresholds", ['p99{phase="\\n"}>1ms']),)),
+        ("spec.thresholds[0]: Invalid value", (("thresholds", ['p99{phase="\\u202e"}>1ms']),)),
     ],
 }  # fmt: skip
 

@@ -56,7 +56,10 @@ _QUERY_SECONDS = _metric("shai_load_query_seconds", "histogram", "seconds", "Tim
 _LOGIN_SECONDS = _metric("shai_load_login_seconds", "histogram", "seconds", "Time to the answer of a login.")
 _RESULTS = _metric("shai_load_results_total", "counter", "documents", "Documents that searches have shown.")
 _WITHHELD = _metric(
-    "shai_load_withheld_total", "counter", "documents", "Documents that searches have found and not shown."
+    "shai_load_withheld_total",
+    "counter",
+    "documents",
+    "Documents that searches have found and not shown, as the service says itself.",
 )
 _VIOLATIONS = _metric(
     "shai_load_violations_total", "counter", "documents", "Documents that were shown and must not be, by a policy."

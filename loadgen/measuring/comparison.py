@@ -94,14 +94,18 @@ def _check_own(output: Path) -> None:
 
 
 def check(results: Mapping[str, Any], warm_up: int) -> None:
-    """Raise ComparisonError when a mode seems to save CPU time: then its twins had not warmed up as the member has."""
+    """Raise ComparisonError when a mode seems to save CPU time: its interval of the overhead is below zero.
+
+    Then mode baseline's twins had not warmed up as the member has. Without an interval (one round) nothing is refused.
+    """
     for entry in results["throughput"]:
         for mode in (name for name in entry if name not in {"sessionLength", BASELINE, CONTROL}):
             high = entry[mode]["cpuOverhead"].get("high")
             if high is not None and high < 0:
                 raise ComparisonError(
-                    f"not to be believed: mode {mode} seems to take less CPU time than mode baseline, whose twins have "
-                    f"served less than the member and are compiled less; repeat it with --warm-up {4 * warm_up}"
+                    f"not to be believed: mode {mode} seems to take less CPU time than mode baseline (the whole "
+                    f"interval is below zero), whose twins have served less than "
+                    f"the member and are compiled less; repeat it with --warm-up {4 * warm_up}"
                 )
 
 
