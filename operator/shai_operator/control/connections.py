@@ -2,7 +2,8 @@
 """Serves an application to anybody who can connect, without running out of descriptors.
 
 Connections are limited. One without a request is closed after a while, and at once when another wants its place, the
-oldest first. A request is never put aside for another: what arrives when all places are taken by requests waits.
+oldest first, unless it has only just come. A request is never put aside for another: what arrives when all places are
+taken by requests waits, and each of these places is free after an answer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ MOST = 256
 """How many connections there are at the same time."""
 _IDLE_SECONDS = 5.0
 """How long a connection may have no whole request."""
+_HEARD_SECONDS = 0.25
+"""How long it is left alone even if another wants its place: what it has sent has not been read yet."""
 _LOOK_SECONDS = 1.0
 _LOGGER = logging.getLogger(__name__)
 
@@ -92,13 +95,16 @@ class Connections:
         """Wait until another connection has room."""
         while len(self._open()) >= MOST:
             idle = [connection for connection in self._open() if connection not in self._asking]
-            if idle:
+            oldest = min(idle, key=lambda connection: self._since.get(connection, 0.0), default=None)
+            early = self._since.get(oldest, 0.0) + _HEARD_SECONDS - time.monotonic() if oldest is not None else None
+            if oldest is not None and early is not None and early <= 0:
                 SCRAPES_REJECTED.inc()
-                _abort(min(idle, key=lambda connection: self._since.get(connection, 0.0)))
+                _abort(oldest)
                 await asyncio.sleep(0)  # it is forgotten in the next round of the loop
             else:
                 self._answered.clear()
-                await self._answered.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._answered.wait(), early)
 
     async def _close_idle(self) -> None:
         while True:
@@ -116,7 +122,10 @@ class Connections:
     async def _served(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._asking.add(request.protocol)
         try:
-            return await handler(request)
+            response = await handler(request)
+            if len(self._open()) >= MOST:
+                response.force_close()  # whatever else it asks, others may wait
+            return response
         finally:
             self._asking.discard(request.protocol)
             self._since[request.protocol] = time.monotonic()

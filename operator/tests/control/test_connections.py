@@ -139,7 +139,7 @@ async def test_connections_without_requests_make_room(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("patient")
 async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST", 2)
+    monkeypatch.setattr(connections, "MOST", 3)
     served, go = made()
     async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked("slow")) as (older,):
         await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
@@ -147,8 +147,9 @@ async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.
             await until_async(lambda: len(served._open()) == 2, "both are there")  # noqa: SLF001
             go.set()
             assert (await older.readline()).startswith(b"HTTP/1.1 200")
-            assert await get(port) == "here"
-            await closed(younger)
+            async with opened(port, 1, b""):
+                assert await get(port) == "here"
+                await closed(younger)
 
 
 async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,3 +197,25 @@ def test_the_soft_limit_of_descriptors_is_raised() -> None:
     assert done.stdout == "1024 1024\n"
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= 1024
     assert connections.MOST * 16 < descriptors.ENOUGH
+
+
+@pytest.mark.usefixtures("patient")
+async def test_who_asks_again_and_again_makes_room_after_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that were sent at once would keep the place for as long as there are any."""
+    monkeypatch.setattr(connections, "MOST", 1)
+    async with made()[0].serve("127.0.0.1", 0) as port, opened(port, 1, asked("") * 40) as (greedy,):
+        assert (await greedy.read()).count(b"HTTP/1.1 200") == 1
+        assert await get(port) == "here"
+
+
+@pytest.mark.usefixtures("patient")
+async def test_who_has_just_come_is_heard_before_another_takes_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST", 1)
+    monkeypatch.setattr(connections, "_HEARD_SECONDS", 3600.0)
+    async with made()[0].serve("127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with opened(port, 1, asked("")) as (another,):
+            writer.write(asked(""))
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            assert (await another.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
