@@ -11,6 +11,7 @@ from typing import TypeVar
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from shai_operator.metrics.declared import BY_NAME
+from shai_operator.reconcile.objects import PLURALS
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the table would have to list a series more for each
 _Counted = TypeVar("_Counted", Counter, Gauge, Histogram)
@@ -27,3 +28,6 @@ QUEUE_DEPTH = _made(Gauge, "shai_operator_queue_depth")
 WATCH_LAG = _made(Gauge, "shai_operator_watch_lag_seconds")
 API_REQUESTS = _made(Counter, "shai_operator_api_requests_total")
 SCRAPES_REJECTED = _made(Counter, "shai_operator_scrapes_rejected_total")
+
+for _kind in PLURALS:
+    RECONCILE_ERRORS.labels(_kind)  # 0 before the first: alerts compare a counter with its own past

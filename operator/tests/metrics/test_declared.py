@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from shai_operator.__main__ import main
 from shai_operator.metrics import counted, exposition
 from shai_operator.metrics.declared import BY_NAME, COUNTER, HISTOGRAM, METRICS
 from shai_operator.metrics.exposition import Format
+from shai_operator.reconcile.objects import PLURALS
 from tests.metrics import full
 
 if TYPE_CHECKING:
@@ -91,3 +93,13 @@ def test_names_say_type_and_unit() -> None:
         assert metric.unit in metric.name
         assert metric.type != HISTOGRAM or metric.unit == "seconds"
         assert len(set(metric.label_names)) == len(metric.label_names)
+
+
+def test_failures_of_every_kind_begin_at_0() -> None:
+    """Alerts would not see the first ones otherwise; in a new process, since other tests count failures."""
+    program = (
+        "from shai_operator.metrics.counted import RECONCILE_ERRORS\n"
+        "print(*[(one.labels['kind'], one.value) for one in next(iter(RECONCILE_ERRORS.collect())).samples], sep=';')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.strip() == ";".join(str((kind, 0.0)) for kind in PLURALS)
