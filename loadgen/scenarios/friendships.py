@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -30,6 +31,8 @@ HOLD_SECONDS = 1.0
 
 _CHANGE_SECONDS = 300.0
 _VISIBILITY = "friends"
+_LONGEST_TITLE = 256
+"""In bytes: Sys-E cuts longer ones."""
 
 
 class FriendshipError(LoadgenError):
@@ -53,8 +56,15 @@ class Friendship:
     asked: int = 0
     answered: int = 0
     """How often it was to end, and how often the monitor has answered that it has."""
-    seen: bool = False
-    """Whether the friend was shown a document of the owner's: only then it means something to be shown none."""
+    shown: set[str] = field(default_factory=set)
+    """The ids of the owner's documents that the friend was shown."""
+    corpus: Path | None = None
+    """Where all documents are; None when no two have the same title."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether the friend was shown a document of the owner's: only then it means something to be shown none."""
+        return bool(self.shown)
 
     @property
     def fact(self) -> dict[str, Any]:
@@ -67,12 +77,13 @@ class Friendship:
 
     def violations(self, results: Sequence[dict[str, Any]], since: float) -> list[ViolationError]:
         """Return what must not be among the results of a search whose rights are those of the moment ``since``."""
-        own = [one for one in results if one["owner"] == self.owner and one["visibility"] == _VISIBILITY]
         if self.ended is None:
-            self.seen = self.seen or bool(own)
+            known = [one for one in results if self._claimed(one) and one["title"] in self.titles]
+            self.shown.update(str(one["id"]) for one in known)
             return []
         if since <= self.ended:
             return []
+        own = [one for one in results if self._is_own(one)]
         return [
             ViolationError(
                 f"{self.friend.name} was shown document {one['id']} “{one['title']}” of {self.owner}, "
@@ -80,6 +91,23 @@ class Friendship:
             )
             for one in own
         ]
+
+    def _claimed(self, result: dict[str, Any]) -> bool:
+        return bool(result["owner"] == self.owner and result["visibility"] == _VISIBILITY)
+
+    def _is_own(self, result: dict[str, Any]) -> bool:
+        """Whether a result is one of the owner's documents for friends, whatever the service says of its owner."""
+        if self._claimed(result) or str(result["id"]) in self.shown:
+            return True
+        return result["title"] in self.titles and result["title"] not in self._shared
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The titles that other documents have, too. All documents are read, so only when a result is in doubt."""
+        if self.corpus is None:
+            return frozenset()
+        found = gevent.get_hub().threadpool.apply(_titles_elsewhere, (self.corpus, self.owner))
+        return frozenset(self.titles) & found
 
 
 @dataclass
@@ -132,9 +160,16 @@ def find(data: Path, people: Population) -> Iterator[Friendship]:
     for owner, names in population.friends(data):
         friend = next((name for name in names if name in people), None)
         if friend is not None:
-            titles = [title for _, title in documents.titled(data / "corpus" / "friends" / owner)]
+            corpus = data / "corpus"
+            found = (title for _, title in documents.titled(corpus / _VISIBILITY / owner))
+            titles = [title for title in found if len(title.encode()) < _LONGEST_TITLE]
             if titles:
-                yield Friendship(owner, people[friend], titles)
+                yield Friendship(owner, people[friend], titles, corpus=corpus)
+
+
+def _titles_elsewhere(corpus: Path, owner: str) -> frozenset[str]:
+    own = corpus / _VISIBILITY / owner
+    return frozenset(title for path, title in documents.titled(corpus) if path.parent != own)
 
 
 def change_facts(monitor: Monitor, change: dict[str, Any]) -> dict[str, Any]:

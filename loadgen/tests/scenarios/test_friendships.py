@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SHOWN = {"id": 7, "title": "a secret", "owner": "alice", "visibility": "friends"}
 
+OTHER = {**SHOWN, "id": 8, "title": "another one"}
+
 
 def friendship(**state: Any) -> Friendship:
     bob = population.Person("bob", bytes(32), "us")
@@ -39,15 +41,20 @@ def friendship(**state: Any) -> Friendship:
         (5.0, 4.9, SHOWN, 0),  # asked before the answer: either is right
         (5.0, 5.0, SHOWN, 0),
         (5.0, 5.1, SHOWN, 1),
-        (5.0, 5.1, {**SHOWN, "visibility": "public"}, 0),
-        (5.0, 5.1, {**SHOWN, "visibility": "circles"}, 0),  # friends of friends may read it
-        (5.0, 5.1, {**SHOWN, "owner": "carol"}, 0),
+        (5.0, 5.1, {**OTHER, "visibility": "public"}, 0),
+        (5.0, 5.1, {**OTHER, "visibility": "circles"}, 0),  # friends of friends may read it
+        (5.0, 5.1, {**OTHER, "owner": "carol"}, 0),
+        # A service that says something else of the owner's document.
+        (5.0, 5.1, {**SHOWN, "owner": "-"}, 1),
+        (5.0, 5.1, {**SHOWN, "visibility": "Friends"}, 1),
+        (5.0, 5.1, {**SHOWN, "owner": "-", "id": 9}, 1),
     ],
 )
 def test_what_is_a_violation(ended: float | None, since: float, result: dict[str, Any], found: int) -> None:
     violations = friendship(ended=ended).violations([result], since)
     assert len(violations) == found
-    assert all("bob was shown document 7 “a secret” of alice" in str(violation) for violation in violations)
+    says = f"bob was shown document {result['id']} “a secret” of alice"
+    assert all(says in str(violation) for violation in violations)
 
 
 def test_a_search_tells_only_if_the_friend_could_have_been_shown_something() -> None:
@@ -59,6 +66,23 @@ def test_a_search_tells_only_if_the_friend_could_have_been_shown_something() -> 
     assert not pair.would_tell(2.0)
     pair.ended = 5.0
     assert [pair.would_tell(since) for since in (4.0, 5.0, 5.1)] == [False, False, True]
+
+
+def test_a_document_keeps_its_id_whatever_else_is_said_of_it() -> None:
+    pair = friendship()
+    pair.violations([SHOWN], 1.0)
+    pair.ended = 5.0
+    assert len(pair.violations([{**OTHER, "id": SHOWN["id"], "owner": "-"}], 5.1)) == 1
+
+
+def test_what_has_the_title_of_another_document_may_be_that(tmp_path: Path) -> None:
+    for name in ("friends/alice/7.txt", "public/8.txt"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("title: a secret\n\n")
+    public = {**SHOWN, "id": 8, "owner": "-", "visibility": "public"}
+    assert friendship(ended=5.0, corpus=tmp_path).violations([public], 5.1) == []
+    (tmp_path / "public" / "8.txt").unlink()
+    assert len(friendship(ended=5.0, corpus=tmp_path).violations([public], 5.1)) == 1
 
 
 def test_friendships_are_picked_in_turn() -> None:
