@@ -165,10 +165,11 @@ class Conductor:
         runner = self._environment.runner
         errors = {f"{one.method} {one.name}: {one.error}": one.occurrences for one in runner.stats.errors.values()}  # type: ignore[union-attr]
         errors |= {one["msg"]: one["count"] for one in runner.exceptions.values()}  # type: ignore[union-attr]
+        kept = outcomes.frequent(errors)
         judged = outcomes.judge(self._judged, parts)
         # A worker may leave when Ctrl-C reaches it, too: that is no loss.
         lost = 0 if self.interrupted else len(self._started - set(self._workers()))
-        outcome = Outcome(self._scenario, setting, parts, errors, judged, complete=self._complete, lost=lost)
+        outcome = Outcome(self._scenario, setting, parts, kept, judged, complete=self._complete, lost=lost)
         written = self._write(outcome)
         if self._options.headless:
             broken = runner.exceptions or not written  # type: ignore[union-attr]

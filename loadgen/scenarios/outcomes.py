@@ -25,6 +25,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 WHOLE = "whole run"
+_ERRORS = 20
+"""How many different errors are kept: a service can answer each search with another one."""
 _COLUMNS = {
     "seconds": "seconds",
     "queries": "queries",
@@ -134,6 +136,14 @@ def judge(thresholds: Sequence[Threshold], parts: Sequence[Part]) -> list[Judgem
     """Judge a run by thresholds."""
     rows = [part.row for part in parts]
     return [threshold.judge(rows) for threshold in thresholds]
+
+
+def frequent(errors: Mapping[str, int]) -> dict[str, int]:
+    """Return the most frequent errors, and how often there were others, in the same form."""
+    ordered = sorted(errors.items(), key=lambda one: -one[1])
+    others = ordered[_ERRORS:]
+    more = {f"one of {len(others):,} other errors": sum(count for _, count in others)} if others else {}
+    return dict(ordered[:_ERRORS]) | more
 
 
 def write(outcome: Outcome, directory: Path) -> None:

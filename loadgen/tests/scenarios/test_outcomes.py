@@ -11,7 +11,7 @@ import pytest
 from loadgen import thresholds
 from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.scenarios.definitions import SCENARIOS
-from loadgen.scenarios.outcomes import Outcome, Setting, Status, judge, write, write_statistics
+from loadgen.scenarios.outcomes import Outcome, Setting, Status, frequent, judge, write, write_statistics
 from loadgen.scenarios.recording import Part, Recording
 
 if TYPE_CHECKING:
@@ -101,6 +101,15 @@ def test_a_run_that_has_lost_a_process_is_not_judged() -> None:
     assert found.plain()["complete"] is False
     assert "1 of 1 processes ended early" in found.table()
     assert "within" not in found.table()
+
+
+def test_the_most_frequent_errors_are_kept_and_the_others_counted() -> None:
+    errors = {f"error {number}": number for number in range(1, 5001)}
+    kept = frequent(errors)
+    assert next(iter(kept.items())) == ("error 5000", 5000)
+    assert list(kept.items())[-1] == ("one of 4,980 other errors", sum(range(1, 4981)))
+    assert len(kept) == 21
+    assert frequent({"a": 1, "b": 2}) == {"b": 2, "a": 1}
 
 
 def test_hostile_errors_stay_in_their_lines(tmp_path: Path) -> None:
