@@ -57,6 +57,11 @@ class _Handler(WSGIHandler):
 
     server: _Server
 
+    def handle(self) -> None:
+        """Serve a connection to its end. That a client hears no answer is no news: gevent would print a trace."""
+        with contextlib.suppress(OSError):
+            super().handle()
+
     def handle_one_request(self) -> tuple[str, bytes] | Literal[True] | None:
         """Serve one request, unless the client is too slow; anything but True closes the connection."""
         # An exception would not do: gevent catches it, and answers, for which the client can take its time.

@@ -113,3 +113,16 @@ def test_a_welcome_request_takes_its_time(serve: Callable[..., WSGIServer]) -> N
         assert went_on.wait(PATIENCE)
 
     assert read(serve(welcome)) == BODY
+
+
+def test_clients_that_are_hung_up_on_leave_no_trace(
+    serve: Callable[..., WSGIServer], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Any user of the machine could fill the terminal with them."""
+    server = serve()
+    with gevent.socket.create_connection(("127.0.0.1", server.server_port)) as idle, gevent.Timeout(PATIENCE):
+        idle.sendall(b"GET / HT")
+        assert idle.recv(1) == b""
+        while served(server):
+            gevent.sleep(0.01)
+    assert capfd.readouterr().err == ""
