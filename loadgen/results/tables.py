@@ -39,7 +39,7 @@ PAPER: dict[int, dict[str, float]] = {
 _MILLISECONDS = _TABLE["cpuMillisecondsPerQuery"]
 
 HEADINGS = (
-    "queries\nper session",
+    "queries\nper\nsession",
     "mode",
     "queries/s",
     "CPU µs\nper query",
@@ -124,7 +124,7 @@ def remarks(results: dict[str, Any]) -> list[str]:
 def show(results: dict[str, Any], console: Console) -> None:
     """Print the table and its remarks."""
     # No frame, and one blank between columns: the rows have to fit the width.
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "mode" else "right", no_wrap=True)
     for row in rows(results):
