@@ -40,7 +40,7 @@ def test_a_measurement_writes_what_it_promises_and_leaves_the_member_as_it_was(m
     ]
     assert set(found["summary"]) == {"dynamic", "shai", "control"}
     assert len(samples.read(member.output / "samples.csv")) == 8
-    assert "per session  mode" in (member.output / "table.txt").read_text()
+    assert "session mode" in (member.output / "table.txt").read_text()
     progress = member.progress()
     assert progress.pop("elapsed") > 5
     assert progress == {"state": "Complete", "done": 8, "total": 8, "message": "done"}

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,5 +103,7 @@ def test_failures_of_every_kind_begin_at_0() -> None:
         "from shai_operator.metrics.counted import RECONCILE_ERRORS\n"
         "print(*[(one.labels['kind'], one.value) for one in next(iter(RECONCILE_ERRORS.collect())).samples], sep=';')"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    environment = {**os.environ, "PYTHONPATH": str(Path(counted.__file__).parents[2])}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     assert done.stdout.strip() == ";".join(str((kind, 0.0)) for kind in PLURALS)
