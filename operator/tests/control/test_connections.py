@@ -204,7 +204,9 @@ async def test_who_asks_again_and_again_makes_room_after_an_answer(monkeypatch: 
     """Requests that were sent at once would keep the place for as long as there are any."""
     monkeypatch.setattr(connections, "MOST", 1)
     async with made()[0].serve("127.0.0.1", 0) as port, opened(port, 1, asked("") * 40) as (greedy,):
-        assert (await greedy.read()).count(b"HTTP/1.1 200") == 1
+        answers = asyncio.create_task(greedy.read())
+        await until_async(answers.done, "the connection is closed after an answer", seconds=5.0)
+        assert answers.result().count(b"HTTP/1.1 200") == 1
         assert await get(port) == "here"
 
 
