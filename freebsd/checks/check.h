@@ -50,6 +50,9 @@ bool create(const struct lwc_spec *spec, struct lwc_event *event);
 /* Waits for a child. Returns its exit status, or 256 + the signal that ended it. */
 int wait_for(long child);
 
+/* The path with which this program was started, to execute it again. */
+extern const char *own_path;
+
 /* Returns the exit status of the program when a check executes it with an argument. */
 int executed(const char *argument);
 

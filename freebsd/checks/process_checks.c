@@ -13,8 +13,6 @@
 
 #include "check.h"
 
-#define PROGRAM "/lwc_checks"
-
 static void
 limit_of_a_process(void)
 {
@@ -169,19 +167,18 @@ executed(const char *argument)
 }
 
 static void
-execute(char *argument)
+execute(const char *argument)
 {
-	static char name[] = PROGRAM;
-	char *arguments[] = {name, argument, NULL}, *environment[] = {NULL};
+	const char *arguments[] = {own_path, argument, NULL}, *environment[] = {NULL};
 
-	(void)CALL3(SYS_execve, name, arguments, environment);
+	(void)CALL3(SYS_execve, own_path, arguments, environment);
 	leave(30);
 }
 
 static void
 exec_with_contexts(void)
 {
-	static char nothing[] = "nothing";
+	static const char nothing[] = "nothing";
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 	long child;
@@ -372,7 +369,7 @@ unload_is_refused(void)
 static void
 unload_is_refused_for_a_descriptor(void)
 {
-	static char descriptor[] = "descriptor";
+	static const char descriptor[] = "descriptor";
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 
