@@ -103,6 +103,11 @@ build/freebsd/%/shai: $(call files,monitor) | setup
 	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -o ../$@ ./cmd/shai
 	@touch $@
 
+.PHONY: images
+images: setup ## Check the images of virtual machines: descriptions, first boot, seeds
+	@$(PYTHON) -m images check
+	@$(PYTHON) -m pytest images
+
 .PHONY: demo
 demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP=1)
 	@exec $(PYTHON) -m demo --size $(SIZE) $(if $(KEEP),--keep)
@@ -161,6 +166,7 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \
+	  images '$(PYTHON) -m images check' \
 	  dashboards '$(PYTHON) -m dashboards generate --check' \
 	  charts 'node dashboards/web/build.mjs --check' \
 	  metrics '$(PYTHON) -m dashboards.reference --check'

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The commands about descriptions and what is rendered from a pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from images import descriptions, machine
+from images.errors import ImageError
+from images.rendering import render
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+def add_output(parser: ArgumentParser) -> None:
+    """Add the option for the form of what a command prints."""
+    parser.add_argument("--output", choices=["text", "json"], default="text", help="what is printed (default: text)")
+
+
+def add_pool(parser: ArgumentParser) -> None:
+    """Add the options that say which virtual machine's files are rendered."""
+    parser.add_argument("--pool", type=Path, required=True, help="manifest of a JailPool with provider bhyve")
+    parser.add_argument("--machine", type=int, default=0, metavar="K", help="the virtual machine, from 0 (default: 0)")
+    parser.add_argument(
+        "--authorized-keys", type=Path, required=True, metavar="FILE", help="public keys that may log in as root"
+    )
+    parser.add_argument(
+        "--host-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the machine's SSH host key: Ed25519, no passphrase",
+    )
+
+
+def printed(options: Namespace, lines: list[str], value: object) -> int:
+    """Print lines, or a value as JSON; return the exit status of success."""
+    if options.output == "json":
+        json.dump(value, sys.stdout, indent=2)
+        print()
+    else:
+        print(*lines, sep="\n")
+    return 0
+
+
+def check(options: Namespace) -> int:
+    """Check every description, and say which have no checksum yet."""
+    found: dict[str, str] = {}
+    for name in descriptions.names():
+        try:
+            found[name] = "pinned" if descriptions.read(name)["checksum"].get("value") else "no checksum is recorded"
+        except ImageError as error:
+            found[name] = str(error)
+    wrong = [name for name, state in found.items() if state not in {"pinned", "no checksum is recorded"}]
+    for name in wrong:
+        print(found[name], file=sys.stderr)
+    lines = [f"{name}: {state}" for name, state in found.items() if name not in wrong]
+    printed(options, lines, {"images": found, "wrong": wrong})
+    return 1 if wrong else 0
+
+
+def show(options: Namespace) -> int:
+    """List the descriptions, a line each."""
+    rows = [{"name": name, **descriptions.read(name)} for name in descriptions.names()]
+    lines = [
+        f"{row['name']:<24} {row['filesystem']:<5} {row['firstBoot']:<11} "
+        f"{row.get('supportedUntil', '-'):<11} {_short(row['checksum'])}"
+        for row in rows
+    ]
+    heading = f"{'NAME':<24} {'ON':<5} {'FIRST BOOT':<11} {'SUPPORTED':<11} CHECKSUM"
+    return printed(options, [heading, *lines], rows)
+
+
+def _short(checksum: dict[str, str]) -> str:
+    return f"{checksum['value'][:12]}…, {checksum['verifiedBy']}" if "value" in checksum else "not recorded"
+
+
+def rendered(options: Namespace) -> dict[str, str]:
+    """Return the files of the virtual machine that the options name; ImageError says what is wrong with them."""
+    pool = _manifest(options.pool)
+    image = _image(pool)
+    key = machine.host_key(text(options.host_key))
+    keys = machine.authorized_keys(text(options.authorized_keys))
+    made = machine.first_boot(pool, options.machine, descriptions.read(image)["firstBoot"], keys, key)
+    return render(made)
+
+
+def write(options: Namespace) -> int:
+    """Render a virtual machine's files into a directory, or print them."""
+    files = rendered(options)
+    if options.into is None:
+        return printed(options, [f"# {name}\n{content}" for name, content in files.items()], files)
+    try:
+        options.into.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            # The host key is in one of them.
+            with open(os.open(options.into / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+                file.write(content)
+    except OSError as error:
+        raise ImageError(f"{options.into} cannot be written: {error}; choose another directory") from error
+    return printed(options, [str(options.into / name) for name in files], [str(options.into / name) for name in files])
+
+
+def text(path: Path) -> str:
+    """Read a file; ImageError if that fails, or if it is no text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageError(f"{path} cannot be read: {error}; give another file") from error
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        documents = [document for document in yaml.safe_load_all(text(path)) if document]
+    except yaml.YAMLError as error:
+        raise ImageError(f"{path} is no YAML: {error}; give the manifest of a JailPool") from error
+    pools = [document for document in documents if isinstance(document, dict) and document.get("kind") == "JailPool"]
+    if len(pools) != 1:
+        raise ImageError(f"{path} has {len(pools)} objects of kind JailPool; give a file with one")
+    return pools[0]
+
+
+def _image(pool: dict[str, Any]) -> str:
+    spec = pool.get("spec")
+    virtual = spec.get("virtualMachine") if isinstance(spec, dict) else None
+    name = virtual.get("image") if isinstance(virtual, dict) else None
+    if not isinstance(name, str):
+        raise ImageError(
+            "the pool has no spec.virtualMachine.image; give the manifest of a JailPool with provider bhyve"
+        )
+    return name
