@@ -47,6 +47,8 @@ struct lwc_spec plain_spec(void);
 /* Creates a context. Returns true in the new one, and fills in *event. */
 bool create(const struct lwc_spec *spec, struct lwc_event *event);
 
+void ignore_signal(int number);
+
 /* Waits for a child. Returns its exit status, or 256 + the signal that ended it. */
 int wait_for(long child);
 

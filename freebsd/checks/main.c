@@ -4,6 +4,7 @@
  * "only WORD..." it runs those whose names contain every word, and measures nothing.
  * Exit status 0 when all passed.
  */
+#include <sys/signal.h>
 #include <sys/wait.h>
 
 #include "check.h"
@@ -42,6 +43,16 @@ create(const struct lwc_spec *spec, struct lwc_event *event)
 {
 	REQUIRE_EQUAL(lwc_create(spec, event), 0);
 	return event->kind != LWC_EVENT_CREATED;
+}
+
+void
+ignore_signal(int number)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_IGN;
+	REQUIRE_EQUAL(CALL3(SYS_sigaction, number, &action, NULL), 0);
 }
 
 int

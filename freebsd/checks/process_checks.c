@@ -12,6 +12,7 @@
 #include <sys/unistd.h>
 
 #include "check.h"
+#include "treatment_list.h"
 
 static void
 limit_of_a_process(void)
@@ -327,6 +328,38 @@ no_asynchronous_input(void)
 	REQUIRE_EQUAL(CALL1(SYS_jail_attach, 1), -EOPNOTSUPP);
 }
 
+#define MADE(number, name) [number] = true,
+
+/* What is refused, and what nobody has decided on, whatever the kernel has there. */
+static void
+no_other_calls(void)
+{
+	static bool made[LWC_CALLS_MAX] = {
+	    CALLS_NATIVE(MADE) CALLS_OWN(MADE) CALLS_FORK(MADE) CALLS_EXECUTE(MADE)};
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	int refused = 0;
+
+	ignore_signal(SIGSYS);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(long); i++)
+		made[((const long *)&calls)[i]] = true;
+	if (create(&spec, &event))
+		leave(1);
+	for (int number = 0; number < LWC_CALLS_MAX; number++) {
+		if (made[number])
+			continue;
+		if (CALL1(SYS___syscall, number) != -EOPNOTSUPP) {
+			say_number(number);
+			say(" is not refused\n");
+			refused = -1000;
+		}
+		refused++;
+	}
+	REQUIRE(refused > 0);
+	REQUIRE_EQUAL(CALL0(5000), -EOPNOTSUPP);
+	REQUIRE_EQUAL(CALL0(-1), -EOPNOTSUPP);
+}
+
 static void
 no_shared_segments(void)
 {
@@ -390,6 +423,7 @@ const struct check process_checks[] = {
     {"no contexts with threads", no_contexts_with_threads, 0},
     {"no threads with contexts", no_threads_with_contexts, 0},
     {"no asynchronous I/O, no change of jail", no_asynchronous_input, 0},
+    {"no call that nobody has decided on", no_other_calls, 0},
     {"no System V segments", no_shared_segments, 0},
     {"unloading is refused while in use", unload_is_refused, 0},
     {"unloading is refused for a descriptor kept by execve", unload_is_refused_for_a_descriptor, 0},

@@ -19,6 +19,7 @@
 #include <sys/sysctl.h>
 
 #include "arguments.h"
+#include "treatment.h"
 
 #define SHAI_MODULE_VERSION 1
 
@@ -69,6 +70,7 @@ deregister_calls(void)
 	for (u_int i = 0; i < nitems(calls); i++) {
 		if (!calls[i]->registered)
 			continue;
+		treatment_register(calls[i]->number, false);
 		(void)kern_syscall_deregister(sysent, calls[i]->number, &calls[i]->replaced);
 		calls[i]->registered = false;
 		calls[i]->number = NO_SYSCALL;
@@ -87,6 +89,7 @@ register_calls(void)
 			deregister_calls();
 			return (error);
 		}
+		treatment_register(calls[i]->number, true);
 		calls[i]->registered = true;
 	}
 	return (0);

@@ -5,9 +5,9 @@
  * Every call of a process with contexts comes to dispatch() below (vectors.c). It does
  * what the kernel would have done, with the kernel's own table at that moment (modules
  * add calls to it). A call goes to the context's monitor instead if the context has one,
- * and the call is in the context's set or is refused. Calls that contexts do not support
- * fail. A call that fails with ECAPMODE or ENOTCAPABLE has had no effect, so it can still
- * be redirected.
+ * and the call is in the context's set or is refused. Calls that contexts do not support,
+ * and calls that nobody has decided on, fail (treatment.h). A call that fails with ECAPMODE
+ * or ENOTCAPABLE has had no effect, so it can still be redirected.
  *
  * A forked child starts with its parent's vector. Therefore the parent gets its original
  * vector back for the duration of the call. It has only one thread, so nothing else can
@@ -21,63 +21,7 @@
 
 #include "compat.h"
 #include "deliver.h"
-
-enum treatment {
-	TREAT_NATIVE = 0,
-	TREAT_FORK,    /* makes a process */
-	TREAT_EXECUTE, /* replaces the process's image */
-	TREAT_REFUSE,  /* EOPNOTSUPP: threads, asynchronous I/O, jails */
-	TREAT_OWN      /* the thread's own state: not on behalf of another context */
-};
-
-static const uint8_t treatment[SYS_MAXSYSCALL] = {
-    [SYS_fork] = TREAT_FORK,
-    [SYS_vfork] = TREAT_FORK,
-    [SYS_rfork] = TREAT_FORK,
-    [SYS_pdfork] = TREAT_FORK,
-    [SYS_execve] = TREAT_EXECUTE,
-    [SYS_fexecve] = TREAT_EXECUTE,
-    [SYS___mac_execve] = TREAT_EXECUTE,
-    [SYS_thr_create] = TREAT_REFUSE,
-    [SYS_thr_new] = TREAT_REFUSE,
-    [SYS_aio_read] = TREAT_REFUSE,
-    [SYS_aio_readv] = TREAT_REFUSE,
-    [SYS_aio_write] = TREAT_REFUSE,
-    [SYS_aio_writev] = TREAT_REFUSE,
-    [SYS_aio_fsync] = TREAT_REFUSE,
-    [SYS_aio_mlock] = TREAT_REFUSE,
-    [SYS_lio_listio] = TREAT_REFUSE,
-    [SYS_jail] = TREAT_REFUSE,
-    [SYS_jail_attach] = TREAT_REFUSE,
-    [SYS_jail_set] = TREAT_REFUSE,
-    [SYS_exit] = TREAT_OWN,
-    [SYS_abort2] = TREAT_OWN,
-    [SYS_syscall] = TREAT_OWN,
-    [SYS___syscall] = TREAT_OWN,
-    [SYS_sigreturn] = TREAT_OWN,
-    [SYS_getcontext] = TREAT_OWN,
-    [SYS_setcontext] = TREAT_OWN,
-    [SYS_swapcontext] = TREAT_OWN,
-    [SYS_sigaction] = TREAT_OWN,
-    [SYS_sigaltstack] = TREAT_OWN,
-    [SYS_sigprocmask] = TREAT_OWN,
-    [SYS_sigsuspend] = TREAT_OWN,
-    [SYS_sigfastblock] = TREAT_OWN,
-    [SYS_sysarch] = TREAT_OWN,
-    [SYS_ptrace] = TREAT_OWN,
-    [SYS_ktrace] = TREAT_OWN,
-    [SYS_utrace] = TREAT_OWN,
-    [SYS_thr_exit] = TREAT_OWN,
-    [SYS_thr_set_name] = TREAT_OWN,
-    [SYS__umtx_op] = TREAT_OWN,
-    [SYS_procctl] = TREAT_OWN,
-    [SYS_kldload] = TREAT_OWN,
-    [SYS_kldunload] = TREAT_OWN,
-    [SYS_kldunloadf] = TREAT_OWN,
-    [SYS_setlogin] = TREAT_OWN,
-    [SYS_setsid] = TREAT_OWN,
-    [SYS_reboot] = TREAT_OWN,
-};
+#include "treatment.h"
 
 /*
  * Makes a call of the kernel's table, with the same protection as the kernel's for
@@ -113,14 +57,10 @@ lwc_native_call(struct thread *td, int number, void *arguments)
 bool
 lwc_call_on_behalf(int number)
 {
-	if (number <= 0 || number >= SYS_MAXSYSCALL)
+	if (treatment_of(number) != TREAT_NATIVE || number >= SYS_MAXSYSCALL)
 		return (false);
-	/*
-	 * Refuses our own calls and those of other modules, whose assumptions are
-	 * unknown.
-	 */
-	return (
-	    treatment[number] == TREAT_NATIVE && (sysent[number].sy_thrcnt & SY_THR_STATIC) != 0);
+	/* A module can take the place of a call, with assumptions that are unknown. */
+	return ((sysent[number].sy_thrcnt & SY_THR_STATIC) != 0);
 }
 
 /*
@@ -176,27 +116,33 @@ fork_natively(struct thread *td, struct lwc_process *process, int number, void *
 	return (error);
 }
 
+/* Makes the call of the context itself. */
+static int
+call_natively(struct thread *td, struct lwc_process *process, int number, enum treatment treatment,
+    void *arguments)
+{
+	if (treatment == TREAT_UNKNOWN || treatment == TREAT_REFUSE || number >= SYS_MAXSYSCALL)
+		return (EOPNOTSUPP);
+	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
+		return (ECAPMODE);
+	if (treatment == TREAT_FORK)
+		return (fork_natively(td, process, number, arguments));
+	return (lwc_native_call(td, number, arguments));
+}
+
 static int
 dispatch(struct thread *td, void *arguments)
 {
 	struct lwc_process *process = td->td_proc->p_emuldata;
 	struct lwc_context *context = process->current;
 	int number = td->td_sa.code, error;
+	enum treatment treatment = treatment_of(number);
 	bool monitored = context->monitor != NULL;
 
-	if (number < 0 || number >= SYS_MAXSYSCALL)
-		number = 0;
-	if (monitored && (rules_call_in(context->redirected, number) ||
-			     treatment[number] == TREAT_FORK || treatment[number] == TREAT_EXECUTE))
+	if (monitored && (rules_call_in(context->redirected, number) || treatment == TREAT_FORK ||
+			     treatment == TREAT_EXECUTE))
 		return (redirect(td, process, EPERM));
-	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
-		error = ECAPMODE;
-	else if (treatment[number] == TREAT_REFUSE)
-		error = EOPNOTSUPP;
-	else if (treatment[number] == TREAT_FORK)
-		error = fork_natively(td, process, number, arguments);
-	else
-		error = lwc_native_call(td, number, arguments);
+	error = call_natively(td, process, number, treatment, arguments);
 	/*
 	 * The thread is still in the same context, or in another one after a switch,
 	 * whose error is its own. A program that was just executed has no contexts.
