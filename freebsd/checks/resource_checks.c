@@ -106,6 +106,61 @@ descriptors_shared_copied_omitted(void)
 	REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/check"), 0);
 }
 
+#define COMMANDS 256 /* a list of 2 KiB */
+
+/* A descriptor that is opened again keeps its limits and flags, and leaves nothing behind. */
+static void
+opened_again(void)
+{
+	static const char *const zones[] = {
+	    "vm.uma.malloc_2048.stats.current", "vm.uma.TMPFS_node.stats.current"};
+	static const struct lwc_descriptors mode = {.first = 3, .last = 4, .mode = LWC_COPY};
+	static unsigned long commands[COMMANDS], found[COMMANDS];
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	int64_t before[2];
+
+	REQUIRE_EQUAL(open_file("/tmp/again", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600), 3);
+	REQUIRE_EQUAL(open_file("/tmp", O_PATH | O_DIRECTORY, 0), 4);
+	for (size_t i = 0; i < COMMANDS; i++)
+		commands[i] = i;
+	REQUIRE_EQUAL(CALL3(SYS_cap_ioctls_limit, 3, commands, COMMANDS), 0);
+	spec.descriptors = &mode;
+	spec.descriptor_count = 1;
+	for (int round = 0; round < 500; round++) {
+		if (round == 10)
+			for (int i = 0; i < 2; i++)
+				before[i] = read_variable(zones[i]);
+		if (create(&spec, &event)) {
+			REQUIRE_EQUAL(CALL2(SYS_fcntl, 3, F_GETFD), FD_CLOEXEC);
+			REQUIRE_EQUAL(CALL2(SYS_fcntl, 3, F_GETFL), O_RDWR | O_APPEND);
+			REQUIRE_EQUAL(CALL3(SYS_cap_ioctls_get, 3, found, COMMANDS), COMMANDS);
+			REQUIRE_EQUAL(memcmp(found, commands, sizeof(found)), 0);
+			REQUIRE_EQUAL(CALL2(SYS_fchmod, 4, 0700), -EBADF); /* still O_PATH */
+			(void)lwc_switch(LWC_CALLER, 0, 0, &event);
+		}
+		if (round == 0)
+			REQUIRE_EQUAL(lwc_switch(event.descriptor, 0, LWC_CALL, &event), 0);
+		REQUIRE_EQUAL(CALL1(SYS_close, 5), 0);
+		if (round % 100 == 0) {
+			REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/again"), 0);
+			REQUIRE_EQUAL(CALL1(SYS_close, 3), 0);
+			REQUIRE_EQUAL(
+			    open_file("/tmp/again", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600),
+			    3);
+			REQUIRE_EQUAL(CALL3(SYS_cap_ioctls_limit, 3, commands, COMMANDS), 0);
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		int64_t now = read_variable(zones[i]);
+
+		REQUIRE(before[i] > 0);
+		if (now > before[i] + (i == 0 ? 40 : 0)) /* others use the first zone, too */
+			require_equal(now, before[i], "opened_again", zones[i]);
+	}
+	REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/again"), 0);
+}
+
 static void
 no_copy_of_a_pipe(void)
 {
@@ -327,6 +382,7 @@ const struct check resource_checks[] = {
     {"shared range", shared_range, 0},
     {"omitted range", omitted_range, SIGSEGV},
     {"descriptors shared, copied, omitted", descriptors_shared_copied_omitted, 0},
+    {"descriptors opened again leave nothing behind", opened_again, 0},
     {"no copy of a pipe", no_copy_of_a_pipe, 0},
     {"closing a context closes its files", closing_closes_files, 0},
     {"working directory of its own", directories, 0},

@@ -5,13 +5,15 @@
 #include "context.h"
 
 #include <sys/fcntl.h>
+#include <sys/seqc.h>
 #include <sys/syscallsubr.h>
-#include <sys/vnode.h>
 #include <vm/pmap.h>
 #include <vm/vm.h>
 #include <vm/vm_extern.h>
 #include <vm/vm_map.h>
 #include <vm/vm_param.h>
+
+#include "reopen.h"
 
 /* The inheritance of a part of an address space, to be restored. */
 struct inheritance {
@@ -121,52 +123,35 @@ lwc_copy_memory(
 	return (error);
 }
 
-/* Replaces a descriptor in the process's table by the same file, opened again. */
+/*
+ * Replaces a descriptor in the process's table by the same file, opened again. Its limits
+ * and flags stay as they are: only the file is exchanged.
+ */
 static int
 open_anew(struct thread *td, int descriptor)
 {
-	struct filecaps capabilities;
 	struct filedesc *files = td->td_proc->p_fd;
+	struct filedescent *entry;
 	struct file *fresh, *old;
-	struct vnode *vp;
-	u_int flags;
 	int error;
 
 	error = fget(td, descriptor, &cap_no_rights, &old);
 	if (error != 0)
 		return (error);
-	if (old->f_type != DTYPE_VNODE || old->f_vnode == NULL ||
-	    (old->f_vnode->v_type != VREG && old->f_vnode->v_type != VDIR)) {
+	if ((old->f_flag & O_PATH) != 0) { /* it only names the file, without an offset */
 		fdrop(old, td);
-		return (EOPNOTSUPP);
+		return (0);
 	}
-	error = falloc_noinstall(td, &fresh);
-	if (error != 0) {
-		fdrop(old, td);
-		return (error);
-	}
-	vp = old->f_vnode;
-	flags = old->f_flag & (FREAD | FWRITE | O_APPEND | FNONBLOCK);
-	error = vn_lock(vp, LK_EXCLUSIVE);
-	if (error == 0) {
-		error = vn_open_vnode(vp, flags, td->td_ucred, td, fresh);
-		if (error == 0) {
-			vref(vp);
-			fresh->f_vnode = vp;
-			finit_vnode(fresh, flags, NULL, &vnops);
-		}
-		VOP_UNLOCK(vp);
-	}
+	error = reopen_file(td, old, old->f_flag & (FREAD | FWRITE | FEXEC | O_APPEND | FNONBLOCK),
+	    td->td_ucred, &fresh);
 	if (error == 0) {
 		FILEDESC_XLOCK(files);
-		filecaps_copy(&files->fd_ofiles[descriptor].fde_caps, &capabilities, true);
-		_finstall(files, fresh, descriptor,
-		    (files->fd_ofiles[descriptor].fde_flags & UF_EXCLOSE) != 0 ? O_CLOEXEC : 0,
-		    &capabilities);
+		entry = &files->fd_ofiles[descriptor];
+		seqc_write_begin(&entry->fde_seqc);
+		entry->fde_file = fresh;
+		seqc_write_end(&entry->fde_seqc);
 		FILEDESC_XUNLOCK(files);
 		(void)closef(old, td); /* the table's reference */
-	} else {
-		fdrop(fresh, td);
 	}
 	fdrop(old, td);
 	return (error);
