@@ -51,7 +51,7 @@ build: build-image build-devcluster ## Build everything into build/
 
 # The image from which a pool's members are installed.
 .PHONY: build-image
-build-image: build/bin/shai build-supervisor build-runtime build-frontend build/syse/syse.jar
+build-image: build/bin/shai build-supervisor build-runtime build-frontend build-engine build/syse/syse.jar
 	@scripts/image.sh build/images/default
 
 build/bin/shai: $(call files,monitor) | setup
@@ -75,10 +75,14 @@ build-supervisor: | setup
 	@cmp -s build/supervisor/shai-supervisor build/bin/shai-supervisor || \
 	  install -D build/supervisor/shai-supervisor build/bin/shai-supervisor
 
-# The front end links libshai, so it comes after it.
+# The front end and the fast engine link libshai, so they come after it.
 .PHONY: build-frontend
 build-frontend: build-runtime
 	$(call part,syse/frontend,all,syse-frontend)
+
+.PHONY: build-engine
+build-engine: build-runtime
+	$(call part,syse/engine,all,syse-engine)
 
 build/syse/syse.jar: $(call files,syse/java) scripts/maven.sh | setup
 	$(STEP) syse.jar scripts/maven.sh -DskipTests package
@@ -90,11 +94,12 @@ dashboards/web/node_modules/.package-lock.json: dashboards/web/package-lock.json
 
 # The module is compiled but not linked, because only a kernel has its symbols.
 .PHONY: freebsd
-freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build module objects, libshai, front end and monitor for FreeBSD
+freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build module objects, libshai, front end, engine and monitor for FreeBSD
 	$(call part,kernel,freebsd,module objects for FreeBSD)
 	$(call part,freebsd,programs,programs of the bare kernel)
 	$(call part,runtime,freebsd,libshai for FreeBSD)
 	$(call part,syse/frontend,freebsd,syse-frontend for FreeBSD)
+	$(call part,syse/engine,freebsd,syse-engine for FreeBSD)
 
 build/freebsd/x86_64/shai: GOARCH := amd64
 build/freebsd/aarch64/shai: GOARCH := arm64
@@ -138,6 +143,7 @@ test: build dashboards/web/node_modules/.package-lock.json ## Run every test of 
 	  --keep passed supervisor 'make -C supervisor test' \
 	  --keep 'passed|^Done' kernel 'make -C kernel test' \
 	  --keep 'passed|^Done' syse-frontend 'make -C syse/frontend test' \
+	  --keep passed syse-engine 'make -C syse/engine test' \
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
 	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder'
 
@@ -156,6 +162,7 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  freebsd-format 'make -C freebsd check' \
 	  freebsd 'make freebsd' \
 	  syse-frontend 'make -C syse/frontend check' \
+	  syse-engine 'make -C syse/engine check' \
 	  syse-java 'scripts/maven.sh -DskipTests verify' \
 	  ruff '$(PYTHON) -m ruff check .' \
 	  ruff-format '$(PYTHON) -m ruff format --check .' \

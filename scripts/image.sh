@@ -26,6 +26,6 @@ install_file() {
 install_file build/bin/shai bin/shai
 install_file build/bin/shai-supervisor bin/shai-supervisor
 install_file build/runtime/libshai.so runtime/libshai.so
-for file in syse-frontend syse.jar page.html advertisements.txt; do
+for file in syse-frontend syse-engine syse.jar page.html advertisements.txt; do
   install_file "build/syse/$file" "syse/$file"
 done

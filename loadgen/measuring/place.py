@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadgen.datasets import corpus, crowd
+from loadgen.datasets import crowd
 from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.errors import LoadgenError
 from loadgen.stacks import launcher, processes
@@ -62,7 +62,6 @@ class Place:
     @property
     def site(self) -> Site:
         """What stacks are launched from."""
-        java, home = corpus.find_java()
         return launcher.Site(
             shai=self.image / "bin" / "shai",
             data=self.data,
@@ -70,8 +69,6 @@ class Place:
             state=self.output / "state",
             logs=self.logs,
             variables={
-                "JAVA": str(java),
-                "JAVA_HOME": str(home),
                 "SYSE": str(self.image / "syse"),
                 "KEYS": str(self.data / "facts" / "population.jsonl"),
             },

@@ -19,21 +19,23 @@ ENGINE, FRONT_END = "search", "worker"
 """The tasks that serve, in the order in which they start."""
 
 _LEFT_OUT = frozenset({"indexer", "search-back", "index", "forward", "partial"})
-_FAST_ENGINE = "dev.shai.syse.FastEngine"
 
 
-def derive(documents: Sequence[dict[str, Any]], pipeline: str) -> list[dict[str, Any]]:
-    """Return the light variant of Sys-E's manifests; ManifestError when they are of another pipeline."""
+def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int = 0) -> list[dict[str, Any]]:
+    """Return the light variant of Sys-E's manifests; ManifestError when they are of another pipeline.
+
+    Each query keeps a processor busy for about ``busy_cycles`` cycles, in place of a search.
+    """
     derived = copy.deepcopy([entry for entry in documents if not _is_left_out(entry)])
     spec = manifests.find(derived, pipeline)["spec"]
     spec["tasks"] = [name for name in spec["tasks"] if name not in _LEFT_OUT]
     spec["conduits"] = [conduit for conduit in spec["conduits"] if conduit["name"] not in _LEFT_OUT]
     engine = manifests.find_task(derived, ENGINE)["spec"]
-    command: list[str] = engine["command"]
     engine["command"] = [
-        *command[: command.index("-cp") + 2], _FAST_ENGINE,
-        "--documents", "/shai/view", "--queries", "/shai/pipe/queries", "--results", "/shai/channel/results",
+        "$(SYSE)/syse-engine", "--documents", "/shai/view", "--queries", "/shai/pipe/queries",
+        "--results", "/shai/channel/results", "--busy-cycles", str(busy_cycles), "--fault", "$(FAULT)",
     ]  # fmt: skip
+    engine["runtime"] = manifests.find_task(derived, FRONT_END)["spec"]["runtime"]
     engine["reads"], engine["writes"] = ["documents", "queries"], ["results"]
     return derived
 

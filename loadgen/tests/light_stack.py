@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,22 +19,25 @@ from loadgen.tests.harness import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from loadgen.stacks.launcher import Variant
     from loadgen.stacks.stack import Stack
+
+USERS = 24
 
 
 @contextlib.contextmanager
-def running(mode: str, revocation: str) -> Iterator[tuple[Stack, Path]]:
-    """Run the light stack; yield it and its data."""
+def running(variant: Variant = launcher.CONFINED, revocation: str = "lazy") -> Iterator[tuple[Stack, Path]]:
+    """Run a variant of the light stack; yield it and its data."""
     output = Path(tempfile.mkdtemp(prefix="shai-friends-"))
     output.chmod(0o755)  # tasks run as other users
     place = Place(ROOT / IMAGE, ROOT / MANIFESTS, output)
     try:
-        with place.prepared(crowd.Crowd(users=24, hubs=2)), Supervisor() as supervisor:
+        with place.prepared(crowd.Crowd(USERS, hubs=2)), Supervisor() as supervisor:
             documents = light.derive(manifests.read(place.manifests), "syse")
             manifests.find(documents, "syse")["spec"]["revocation"] = revocation
             serving = (light.ENGINE, light.FRONT_END)
             with launcher.launching(place.site, documents, "syse", supervisor, serving) as stacks:
-                stack = stacks.launch(replace(launcher.CONFINED, mode=mode), ("127.0.0.1", free_port()))
+                stack = stacks.launch(variant, ("127.0.0.1", free_port()))
                 stack.analyze()
                 stack.serve()
                 yield stack, place.data

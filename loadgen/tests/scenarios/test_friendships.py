@@ -16,6 +16,7 @@ import pytest
 
 from loadgen.datasets import population
 from loadgen.scenarios.friendships import Friendship, Friendships
+from loadgen.stacks import launcher
 from loadgen.stacks.monitor import Monitor
 from loadgen.tests.harness import ROOT
 from loadgen.tests.light_stack import running
@@ -105,7 +106,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of
 @needs_root
 @pytest.mark.parametrize(("revocation", "workers"), [("lazy", 1), ("immediate", 2)])
 def test_no_former_friend_is_shown_anything(revocation: str, workers: int, tmp_path: Path) -> None:
-    with running("shai", revocation) as (stack, data):
+    with running(revocation=revocation) as (stack, data):
         done = unfriending(stack, data, tmp_path, "--workers", str(workers))
         facts = dict(population.friends(data))
         owner, friends = next(iter(facts.items()))
@@ -122,7 +123,7 @@ def test_no_former_friend_is_shown_anything(revocation: str, workers: int, tmp_p
 
 @needs_root
 def test_without_enforcement_it_is_a_violation(tmp_path: Path) -> None:
-    with running("baseline", "lazy") as (stack, data):
+    with running(launcher.TWINS[0]) as (stack, data):
         done = unfriending(stack, data, tmp_path)
     assert done.returncode == 3, done.stderr
     found = json.loads((tmp_path / "result.json").read_text())

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from loadgen.datasets import crowd, population
+from loadgen.driving.protocol import search_once
 from loadgen.plan import BASELINE
 from loadgen.stacks import launcher, light, manifests
+from loadgen.tests.light_stack import USERS, running
+from loadgen.verifying import checks
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "crds" / "examples" / "syse"
 
@@ -20,12 +25,20 @@ def test_the_fast_engine_replaces_what_needs_an_index() -> None:
     assert spec["tasks"] == [light.ENGINE, light.FRONT_END]
     assert {conduit["name"] for conduit in spec["conduits"]}.isdisjoint({"index", "forward", "partial"})
     engine = manifests.find_task(derived, light.ENGINE)["spec"]
-    assert "dev.shai.syse.FastEngine" in engine["command"]
-    assert "--index" not in engine["command"]
+    assert engine["command"][0] == "$(SYSE)/syse-engine"
+    assert not {"$(JAVA)", "--index"} & set(engine["command"])
+    assert "$(JAVA_HOME)" not in engine["runtime"]
     assert manifests.find_task(derived, light.FRONT_END) == manifests.find_task(example, light.FRONT_END)
     names = {entry["metadata"]["name"] for entry in derived if entry["kind"] == "Policy"}
     assert names == {entry["metadata"]["name"] for entry in example if entry["kind"] == "Policy"}
     assert "--index" in manifests.find_task(example, light.ENGINE)["spec"]["command"], "the example is as it was"
+
+
+def test_the_fast_engine_is_as_slow_as_it_is_told_to_be() -> None:
+    for cycles in (0, 900_000):
+        derived = light.derive(manifests.read(EXAMPLE), "syse", cycles)
+        command = manifests.find_task(derived, light.ENGINE)["spec"]["command"]
+        assert command[command.index("--busy-cycles") + 1] == str(cycles)
 
 
 def test_options_go_to_the_front_end_of_a_variant_alone() -> None:
@@ -37,6 +50,28 @@ def test_options_go_to_the_front_end_of_a_variant_alone() -> None:
     commands = [manifests.find_task(variant, light.FRONT_END)["spec"]["command"] for variant in variants]
     assert commands[0] == [*commands[1], "--single-session"]
     assert commands[1] == commands[2]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of their own, which needs root")
+def test_a_broken_engine_leaks_without_enforcement_and_not_with_it() -> None:
+    """The engine sends everybody's documents to the worker of one user."""
+    name = "user00000"
+    seen = {}
+    for variant in (launcher.BROKEN_BASELINE, launcher.BROKEN):
+        with running(variant) as (stack, data):
+            person = population.load(data)[name]
+            seen[variant.mode] = answer = search_once(stack.front_end, person, crowd.QUERY, checks.RESULTS)
+            foreign = {found["owner"] for found in answer["results"] if found["visibility"] == "private"} - {name}
+            if variant is launcher.BROKEN_BASELINE:
+                assert len(foreign) == USERS - 1, "nothing leaked, so this proves nothing"
+                continue
+            assert foreign == set()
+            assert {found["owner"] for found in answer["results"] if found["visibility"] == "private"} == {name}
+            document = checks.Document("/corpus/private/user00001/1.txt", "")
+            record = checks.await_record(lambda: stack.monitor.audit(["--denied"]), document)
+            assert record["principal"] == name
+            assert record["policy"] == 'private(owner: "user00001")'
+    assert answer["withheld"] == len(seen["baseline"]["results"]) - len(answer["results"]) >= USERS - 1
 
 
 def test_a_missing_task_is_named() -> None:

@@ -26,7 +26,7 @@ ME, FORMER_FRIEND, STRANGER = "user00000", "user00001", "user00012"
 
 @pytest.fixture
 def stack() -> Iterator[Stack]:
-    with running("shai", "immediate") as (stack, _):
+    with running(revocation="immediate") as (stack, _):
         yield stack
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from loadgen.datasets import crowd
 from loadgen.datasets.commands import SEED_COMMANDS
-from loadgen.datasets.corpus import find_java
 from loadgen.stacks import light, manifests
 from testing.cluster import ROOT
 from testing.waiting import until
@@ -36,13 +35,7 @@ class LightSysE:
         crowd.make(data, _PEOPLE)
         shutil.rmtree(data / "corpus" / "private")
         (data / "keys.jsonl").chmod(0o600)
-        java, home = find_java()
-        variables = {
-            "JAVA": str(java),
-            "JAVA_HOME": str(home),
-            "SYSE": "$(IMAGE)/syse",
-            "KEYS": "$(DATA)/facts/population.jsonl",
-        }
+        variables = {"SYSE": "$(IMAGE)/syse", "KEYS": "$(DATA)/facts/population.jsonl"}
         self.pool = SmallPool(cluster, namespace, site, name)
         self.pool.set(
             replicas=1,

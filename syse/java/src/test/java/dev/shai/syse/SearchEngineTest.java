@@ -221,30 +221,6 @@ class SearchEngineTest {
     }
 
     @Test
-    void theFastEngineAnswersWithWhatTheUserMayRead() throws Exception {
-        Future<Integer> engine =
-                start(
-                        new FastEngine(),
-                        List.of(
-                                "--documents", path("view"),
-                                "--queries", path("queries"),
-                                "--results", path("results"),
-                                "--slots", "1",
-                                "--busy-microseconds", "50"));
-        try (Session session = new Session(0)) {
-            for (int query = 1; query <= 20; query++) {
-                session.ask(query, "carol", "\"bob\"", false);
-                int[] record = session.answer();
-                assertEquals(query, record[0]);
-                for (int conduit : sortedConduits(record)) {
-                    assertTrue(conduit == 3 || conduit == 4, "conduit " + conduit);
-                }
-            }
-        }
-        assertEquals(0, engine.get());
-    }
-
-    @Test
     void aProcessToldToStopStopsWithoutATrace() throws Exception {
         List<String> command =
                 new ArrayList<>(
