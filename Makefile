@@ -105,13 +105,19 @@ build/freebsd/x86_64/shai: GOARCH := amd64
 build/freebsd/aarch64/shai: GOARCH := arm64
 build/freebsd/%/shai: $(call files,monitor) | setup
 	$(STEP) 'shai for FreeBSD on $(GOARCH)' \
-	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -o ../$@ ./cmd/shai
+	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -trimpath -ldflags=-s -o ../$@ ./cmd/shai
 	@touch $@
 
 .PHONY: images
 images: setup ## Check the images of virtual machines: descriptions, first boot, seeds
 	@$(PYTHON) -m images check
 	@$(PYTHON) -m pytest images
+
+.PHONY: freebsd-package
+freebsd-package: freebsd ## Make packages for FreeBSD: build/freebsd/x86_64/shai-VERSION.pkg, and for aarch64
+	@for machine in x86_64 aarch64; do \
+	  SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+	  scripts/step.sh "package for FreeBSD on $$machine" $(PYTHON) -m freebsd.packaging $$machine; done
 
 .PHONY: demo
 demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP=1)
@@ -160,7 +166,8 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  supervisor 'make -C supervisor check' \
 	  kernel 'make -C kernel check' \
 	  freebsd-format 'make -C freebsd check' \
-	  freebsd 'make freebsd' \
+	  freebsd 'make freebsd-package' \
+	  manual 'mandoc -T lint -W warning monitor/man/*' \
 	  syse-frontend 'make -C syse/frontend check' \
 	  syse-engine 'make -C syse/engine check' \
 	  syse-java 'scripts/maven.sh -DskipTests verify' \
@@ -170,6 +177,7 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  vulture '$(PYTHON) -m vulture $$(git ls-files "*.py" | grep -vE "(^|/)(tests|testing)/") && $(PYTHON) -m vulture $$(git ls-files "*.py")' \
 	  imports 'PYTHONPATH=operator .venv/bin/lint-imports' \
 	  shellcheck 'git ls-files -z "*.sh" .ci/run | xargs -0 shellcheck' \
+	  shellcheck-freebsd 'shellcheck --shell=sh --exclude=SC1091,SC2034,SC3043 freebsd/ports/sysutils/*/files/*.in' \
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \

@@ -53,6 +53,8 @@ libsodium-dev       /usr/include/sodium.h
 libcmocka-dev       /usr/include/cmocka.h
 libbsd-dev          /usr/include/bsd/sys/tree.h
 mandoc              mandoc
+bmake               bmake
+zstd                zstd
 clang               clang
 libclang-rt-dev     /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a
 clang-format        clang-format

@@ -24,9 +24,6 @@ const (
 	exitUsage   = 2 // the command line was wrong
 )
 
-// defaultSocket is the monitor's socket if no flag or variable names another.
-const defaultSocket = "/run/shai/monitor.sock"
-
 // program is one run of the command line, with its input and output.
 type program struct {
 	stdin       io.Reader

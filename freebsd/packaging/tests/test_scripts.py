@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the package's scripts decide, with a stand-in for rc.subr(8).
+
+They run for real only on FreeBSD: docs/records says when they did.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from freebsd.packaging import __main__ as packaging
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILES = packaging.PORT / "files"
+# It runs the function before a start as rc.subr does, and prints the command instead of executing it.
+_SUBR = """
+load_rc_config() { . "$CONFIG"; }
+err() { shift; echo "$*" >&2; exit 1; }
+run_rc_command() {
+    rc_flags=$shai_flags
+    eval "_do=\\${${1}_precmd}"
+    $_do || exit 1
+    echo $command $rc_flags
+}
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Path:
+    """Make the rc.d script, with the stand-in for rc.subr(8), and a data directory."""
+    (tmp_path / "rc.subr").write_text(_SUBR)
+    (tmp_path / "data").mkdir()
+    text = (_FILES / "shai.in").read_text()
+    assert text.count(". /etc/rc.subr\n") == 1
+    script = tmp_path / "shai"
+    script.write_text(text.replace("/etc/rc.subr", str(tmp_path / "rc.subr")).replace("%%PREFIX%%", "/usr/local"))
+    return script
+
+
+def started(script: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    config = script.with_name("rc.conf")
+    values = {"shai_data": str(script.with_name("data"))} | variables
+    config.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()))
+    return subprocess.run(
+        ["sh", str(script), "start"], env={"CONFIG": str(config), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_monitor_is_started_by_daemon(service: Path) -> None:
+    done = started(service, shai_state="/var/db/x", shai_flags="--audit-size 1GiB", shai_log="/var/log/x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == [
+        *("/usr/sbin/daemon", "-c", "-f", "-H", "-R", "5", "-P", "/var/run/shai.pid"),
+        *("-p", "/var/run/shai_monitor.pid", "-o", "/var/log/x", "/usr/local/bin/shai", "monitor"),
+        *("--data", str(service.with_name("data")), "--state", "/var/db/x"),
+        *("--socket", "/var/run/shai/monitor.sock", "--audit-size", "1GiB"),
+    ]
+
+
+def test_messages_go_to_syslog_if_asked_for(service: Path) -> None:
+    words = started(service, shai_log="syslog").stdout.split()
+    assert words[words.index("-T") :][:4] == ["-T", "shai", "-o", "/dev/null"]
+
+
+@pytest.mark.parametrize("variable", ["shai_data", "shai_state", "shai_socket", "shai_log"])
+@pytest.mark.parametrize(
+    "path", ["/x y", "/x;reboot", "/$(reboot)", "/`reboot`", "/x\ny", '/x"', "/x'", "/\u00e9", "/x*"]
+)
+def test_paths_that_a_shell_would_read_are_refused(service: Path, variable: str, path: str) -> None:
+    done = started(service, **{variable: path})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f'{variable}="{path}": has characters with a meaning to the shell; choose another path\n'
+
+
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        ({"shai_state": "state"}, 'shai_state="state": expected an absolute path\n'),
+        ({"shai_data": "/nowhere"}, 'shai_data="/nowhere": there is no such directory; make it, or name another\n'),
+        ({"shai_user": "www"}, "because it starts tasks as other users; remove shai_user\n"),
+    ],
+)
+def test_mistakes_are_named(service: Path, variables: dict[str, str], error: str) -> None:
+    done = started(service, **variables)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(error)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "verified", "code"), [("YES", 0, 0), ("yes", 1, 3), ("NO", 1, 0), ("", 1, 0), ("maybe", 1, 0)]
+)
+def test_the_audit_log_is_checked_when_enabled(tmp_path: Path, enabled: str, verified: int, code: int) -> None:
+    """A fault is output of the kind that periodic(8) always sends: exit code 3."""
+    rc = tmp_path / "etc/rc.d/shai"
+    rc.parent.mkdir(parents=True)
+    rc.write_text(f"#!/bin/sh\necho asked for $1\nexit {verified}\n")
+    rc.chmod(0o755)
+    script = tmp_path / "410.shai-audit"
+    script.write_text((_FILES / "410.shai-audit.in").read_text().replace("%%PREFIX%%", str(tmp_path)))
+    done = subprocess.run(
+        ["sh", str(script)], env={"daily_shai_audit_enable": enabled, "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert ("asked for oneverify" in done.stdout) == (enabled.upper() == "YES")
+
+
+def test_the_log_that_is_turned_is_the_service_s() -> None:
+    """newsyslog(8) asks daemon(8), by its pid file, to open the log anew."""
+    lines = (_FILES / "newsyslog-shai.conf").read_text().splitlines()
+    (line,) = [line for line in lines if not line.startswith("#")]
+    assert line.split() == ["/var/log/shai.log", "600", "7", "10000", "*", "J", "/var/run/shai.pid"]
+    text = (_FILES / "shai.in").read_text()
+    assert 'pidfile="/var/run/shai.pid"' in text
+    assert '"${shai_log:=/var/log/shai.log}"' in text
