@@ -108,8 +108,12 @@ build/freebsd/%/shai: $(call files,monitor) | setup
 	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -trimpath -ldflags=-s -o ../$@ ./cmd/shai
 	@touch $@
 
+# The schema of Debian's package, which is not installed.
+build/tools/cloud-init/user-data.json: scripts/cloud-init-schema.sh | setup
+	$(STEP) "cloud-init's schema" scripts/cloud-init-schema.sh $@
+
 .PHONY: images
-images: setup ## Check the images of virtual machines: descriptions, first boot, seeds
+images: setup build/tools/cloud-init/user-data.json ## Check the images of virtual machines: descriptions, first boot, seeds
 	@$(PYTHON) -m images check
 	@$(PYTHON) -m pytest images
 
@@ -141,7 +145,7 @@ bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 
 # they nor the suites of C and Java use all processors. Suites call make by its name:
 # make -n executes lines that contain its variable. So -j does not reach them.
 .PHONY: test
-test: build dashboards/web/node_modules/.package-lock.json ## Run every test of every language
+test: build dashboards/web/node_modules/.package-lock.json build/tools/cloud-init/user-data.json ## Run every test of every language
 	@scripts/suites.sh test \
 	  --show monitor 'scripts/go-test.sh monitor -timeout=30m ./...' \
 	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \

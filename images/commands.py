@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The commands about descriptions and what is rendered from a pool."""
+"""The commands: each reads its options, has the work done, and prints the result."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Bar
 
-from images import descriptions, machine
+from images import checksums, descriptions, fetching, machine, seeds
 from images.errors import ImageError
 from images.rendering import render
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
 
 
 def add_output(parser: ArgumentParser) -> None:
@@ -108,11 +114,82 @@ def write(options: Namespace) -> int:
     return printed(options, [str(options.into / name) for name in files], [str(options.into / name) for name in files])
 
 
+def seed(options: Namespace) -> int:
+    """Make a virtual machine's seed."""
+    seeds.write(rendered(options), options.seed)
+    return printed(options, [str(options.seed)], {"seed": str(options.seed), "label": seeds.LABEL})
+
+
+def record(options: Namespace) -> int:
+    """Record the checksum of an image, from a signed file or from somebody who vouches for it."""
+    description = descriptions.read(options.name)
+    if options.sha512 is not None:
+        value, verified_by = options.sha512, f"by hand: {options.vouched_by}"
+    else:
+        file = description["path"].rsplit("/", 1)[1]
+        value, verified_by = _signed(options, description["published"], file)
+    today = datetime.now(UTC).date().isoformat()
+    path = descriptions.record(options.name, value, today, verified_by)
+    lines = [f"{path}: recorded {value[:16]}…, verified {verified_by}"]
+    return printed(options, lines, {"name": options.name, "checksum": value, "verifiedBy": verified_by})
+
+
+def _signed(options: Namespace, published: dict[str, str], file: str) -> tuple[str, str]:
+    """Return a file's checksum and who signed it, from the file that the options name or the project publishes."""
+    if options.key is None:
+        raise ImageError(
+            f"image {options.name}: without the public key that signs the checksums nothing can be verified: give "
+            "it with --key, or vouch for a checksum yourself with --sha512 and --vouched-by"
+        )
+    if options.checksum_file is None and published["signature"] != "clear":
+        raise ImageError(
+            f"image {options.name}: the project does not sign {published['url']} in the file itself; give "
+            "--checksum-file and --signature, or vouch for a checksum yourself with --sha512 and --vouched-by"
+        )
+    content = _bytes(options.checksum_file) if options.checksum_file else fetching.small(published["url"])
+    signature = _bytes(options.signature) if options.signature else None
+    signed, fingerprint = checksums.verified(content, signature, _bytes(options.key), options.fingerprint)
+    return checksums.value_of(signed, file), f"OpenPGP {fingerprint}"
+
+
+def fetch(options: Namespace) -> int:
+    """Bring an image into a cache, unless it is there."""
+    description = descriptions.read(options.name)
+    pinned = descriptions.pin(options.name, description, options.checksum)
+    url = descriptions.url(description, options.mirror)
+    with _bar(options.name) as progress:
+        place = fetching.fetch(url, pinned, options.into, progress)
+    return printed(options, [str(place)], {"name": options.name, "file": str(place), "checksum": pinned})
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[fetching.Progress]:
+    """Show a download on the terminal, if there is one."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+
 def text(path: Path) -> str:
     """Read a file; ImageError if that fails, or if it is no text."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return _bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ImageError(f"{path} is no text: {error}; give another file") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
         raise ImageError(f"{path} cannot be read: {error}; give another file") from error
 
 

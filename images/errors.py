@@ -10,3 +10,11 @@ class ImageError(Exception):
 
 class UnpinnedError(ImageError):
     """No checksum is known for an image, so it must not be used."""
+
+
+class SignatureError(ImageError):
+    """A file with checksums is not signed by the key that was given."""
+
+
+class ChecksumMismatchError(ImageError):
+    """A file is not the one that was pinned."""

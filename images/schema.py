@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped] # has no types
+from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]  # comes without types
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 """Names of descriptions; they are names of files, and parts of names on hosts."""

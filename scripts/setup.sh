@@ -65,6 +65,10 @@ chromium            chromium
 chromium-driver     chromedriver
 poppler-utils       pdftotext
 npm                 npm
+xorriso             xorriso
+libarchive-tools    bsdtar
+gpg                 gpg
+gpg-agent           gpg-agent
 "
 
 missing_packages() {

@@ -19,6 +19,7 @@ from images.tests.test_machine import HOSTILE
 VARIANTS = ("nuageinit", "cloud-init")
 # JSON writes characters beyond the first plane as pairs that no YAML reader joins; images.machine refuses them before.
 QUOTABLE = [text for text in HOSTILE if text.isprintable() <= (max(text, default="a") <= "\uffff")]
+HOSTILE_TO_ANSIBLE = "a \"b\" 'c'\n{{ 7 }} {% raw %}"
 SECRET_OR_PASSWORD = ("passwd", "plain_text_passwd", "hashed_passwd", "chpasswd", "password")
 
 
@@ -123,39 +124,25 @@ def test_a_missing_value_is_an_error(first_boot: dict[str, Any], field: str) -> 
         render(first_boot)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_ansible_renders_the_same(first_boot: dict[str, Any], variant: str, tmp_path: Path) -> None:
-    first_boot |= {"variant": variant, "hostname": "a \"b\" 'c'\n{{ 7 }}"}
-    play = [
-        {
-            "hosts": "localhost",
-            "gather_facts": False,
-            "tasks": [
-                {
-                    "ansible.builtin.template": {
-                        "src": f"{TEMPLATES / name}.j2",
-                        "dest": f"{tmp_path / name}",
-                        "mode": "0600",
-                    }
-                }
-                for name in FILES
-            ],
-        }
-    ]
+def test_ansible_renders_the_same(first_boot: dict[str, Any], tmp_path: Path) -> None:
+    machines = {variant: {**first_boot, "variant": variant, "hostname": HOSTILE_TO_ANSIBLE} for variant in VARIANTS}
+    template = {"src": "{{ templates }}/{{ item }}.j2", "dest": "{{ into }}/{{ inventory_hostname }}-{{ item }}"}
+    task = {"ansible.builtin.template": {**template, "mode": "0600"}, "loop": list(FILES)}
     book = tmp_path / "play.yml"
-    book.write_text(json.dumps(play))
+    book.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
     inventory = tmp_path / "inventory.yml"
     # As the operator's inventories: texts are data, and not templates.
-    inventory.write_text(
-        _unsafe({"all": {"hosts": {"localhost": {"ansible_connection": "local", VARIABLE: first_boot}}}})
-    )
+    shared = {"ansible_connection": "local", "templates": str(TEMPLATES), "into": str(tmp_path)}
+    hosts = {name: {VARIABLE: values, **shared} for name, values in machines.items()}
+    inventory.write_text(_unsafe({"all": {"hosts": hosts}}))
     subprocess.run(
         [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, book],
         check=True,
         capture_output=True,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
     )
-    assert {name: (tmp_path / name).read_text() for name in FILES} == render(first_boot)
+    for name, values in machines.items():
+        assert {file: (tmp_path / f"{name}-{file}").read_text() for file in FILES} == render(values)
 
 
 class _Unsafe(str):

@@ -15,7 +15,7 @@ def scripts(folder: Path) -> Path:
     """Put scripts into ``folder`` that leave a mark in place of the suites, and return the mark's path."""
     mark = folder / "suites-ran"
     (folder / "scripts").mkdir()
-    for name in ("suites.sh", "step.sh", "image.sh", "maven.sh", "devcluster.sh"):
+    for name in ("suites.sh", "step.sh", "image.sh", "maven.sh", "devcluster.sh", "cloud-init-schema.sh"):
         script = folder / "scripts" / name
         script.write_text(f"#!/bin/sh\ntouch {mark}\n" if name == "suites.sh" else "#!/bin/sh\n")
         script.chmod(0o755)
