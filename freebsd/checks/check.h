@@ -39,6 +39,7 @@ extern const struct check redirect_checks[];
 extern const struct check behalf_checks[];
 extern const struct check process_checks[];
 extern const struct check channel_checks[];
+extern const struct check transfer_checks[];
 extern const struct check stress_checks[];
 
 /* Returns a specification with nothing but its version and source. */
@@ -48,6 +49,9 @@ struct lwc_spec plain_spec(void);
 bool create(const struct lwc_spec *spec, struct lwc_event *event);
 
 void ignore_signal(int number);
+
+/* Opens a file of that name with one letter in it, and gets its conduit. */
+int open_conduit(const char *path, int flags, struct shai_conduit *conduit);
 
 /* Waits for a child. Returns its exit status, or 256 + the signal that ended it. */
 int wait_for(long child);

@@ -160,7 +160,6 @@ static uint64_t
 time_transfers(int capabilities)
 {
 	static struct shai_conduit batch[SHAI_GRANT_MAX];
-	struct shai_delivery delivery;
 	struct stat status;
 	uint64_t begun;
 	int ends[2], file = open_file("/tmp/figure", O_RDWR | O_CREAT, 0600), received;
@@ -180,8 +179,8 @@ time_transfers(int capabilities)
 	(void)shai_channel(ends);
 	begun = nanoseconds();
 	for (int i = 0; i < ROUNDS; i++) {
-		(void)shai_send(ends[1], &file, 1, 0);
-		(void)shai_receive(ends[0], &received, 1, &delivery);
+		(void)shai_send(ends[1], &file, 1);
+		(void)shai_receive(ends[0], &received, 1);
 		(void)CALL1(SYS_close, received);
 	}
 	return (nanoseconds() - begun) / ROUNDS;

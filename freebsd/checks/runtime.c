@@ -245,15 +245,15 @@ shai_channel(int ends[2])
 }
 
 long
-shai_send(int channel, const int *descriptors, int count, uint64_t tag)
+shai_send(int channel, const int *descriptors, int count)
 {
-	return CALL4(calls.send, channel, descriptors, count, tag);
+	return CALL3(calls.send, channel, descriptors, count);
 }
 
 long
-shai_receive(int channel, int *descriptors, int count, struct shai_delivery *delivery)
+shai_receive(int channel, int *descriptors, int count)
 {
-	return CALL4(calls.receive, channel, descriptors, count, delivery);
+	return CALL3(calls.receive, channel, descriptors, count);
 }
 
 int

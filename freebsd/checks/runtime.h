@@ -43,8 +43,8 @@ long lwc_overlay(int context, const struct lwc_overlay *overlay);
 long lwc_syscall(int context, int resources, int number, long a, long b, long c);
 long shai_grant(int context, const struct shai_conduit *conduits, int count);
 long shai_channel(int ends[2]);
-long shai_send(int channel, const int *descriptors, int count, uint64_t tag);
-long shai_receive(int channel, int *descriptors, int count, struct shai_delivery *delivery);
+long shai_send(int channel, const int *descriptors, int count);
+long shai_receive(int channel, int *descriptors, int count); /* returns how many */
 
 /* Returns an unsigned integer of 4 or 8 bytes by name, -1 if there is none. */
 int64_t read_variable(const char *name);

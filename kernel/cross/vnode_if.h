@@ -6,11 +6,8 @@
 #ifndef VNODE_IF_H
 #define VNODE_IF_H
 
-struct ucred;
-struct vattr;
 struct vnode;
 
-int VOP_GETATTR(struct vnode *vp, struct vattr *vap, struct ucred *cred);
 int VOP_UNLOCK(struct vnode *vp);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #endif
 
-#define LWC_VERSION 1
+#define LWC_VERSION 2
 
 /* Names of contexts in place of a descriptor. */
 #define LWC_SELF (-1)   /* the current context */
@@ -133,16 +133,10 @@ struct shai_conduit {
 	uint32_t reserved;
 };
 
-struct shai_delivery {
-	uint64_t tag; /* as it was sent */
-	uint32_t delivered;
-	uint32_t withheld; /* descriptors that the receiver's capabilities do not cover */
-};
-
 #ifndef _KERNEL
 /*
- * The calls, as a program's own wrappers should declare them. All return -1 with
- * errno; lwc(2) and shai(4) have the tables.
+ * The calls, as a program's own wrappers should declare them. After a failure they return -1
+ * with errno; lwc(2) and shai(4) have the tables.
  *
  * int lwc_create(const struct lwc_spec *, struct lwc_event *);
  * int lwc_switch(int context, const struct lwc_message *, struct lwc_event *);
@@ -151,8 +145,8 @@ struct shai_delivery {
  * long lwc_syscall(int context, int resources, int number, const uint64_t arguments[8]);
  * int shai_grant(int context, const struct shai_conduit *, int count);
  * int shai_channel(int ends[2]);		ends[0] receives, ends[1] sends
- * int shai_send(int channel, const int *descriptors, int count, uint64_t tag);
- * int shai_receive(int channel, int *descriptors, int count, struct shai_delivery *);
+ * int shai_send(int channel, const int *descriptors, int count);
+ * int shai_receive(int channel, int *descriptors, int count);	returns how many
  */
 #endif
 

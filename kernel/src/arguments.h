@@ -57,14 +57,12 @@ struct shai_send_args {
 	INT_ARGUMENT(channel);
 	const int *descriptors;
 	INT_ARGUMENT(count);
-	uint64_t tag;
 };
 
 struct shai_receive_args {
 	INT_ARGUMENT(channel);
 	int *descriptors;
 	INT_ARGUMENT(count);
-	struct shai_delivery *delivery;
 };
 
 #endif

@@ -5,8 +5,8 @@
  *
  * The receiver check. A descriptor is delivered only if the receiving context has been
  * granted its conduit (device and file number) with the rights that it was opened with.
- * Other descriptors are dropped and counted. The sender cannot tell which ones. A process
- * without contexts has been granted nothing.
+ * Other descriptors are dropped and counted. Neither end is told which ones or how many. A
+ * process without contexts has been granted nothing.
  *
  * Only regular files can be sent, so there are no cycles of channels in flight, and no
  * garbage collection is needed.
@@ -25,19 +25,14 @@
 #include <sys/selinfo.h>
 #include <sys/stat.h>
 #include <sys/user.h>
-#include <sys/vnode.h>
 
 #include "channel.h"
 
 void
 channel_free_transfer(struct transfer *transfer, struct thread *td)
 {
-	for (u_int i = 0; i < transfer->count; i++) {
-		if (transfer->items[i].file == NULL)
-			continue;
-		filecaps_free(&transfer->items[i].capabilities);
-		fdrop(transfer->items[i].file, td);
-	}
+	for (u_int i = 0; i < transfer->count; i++)
+		item_drop(td, &transfer->items[i]);
 	free(transfer, M_SHAI);
 }
 
@@ -162,7 +157,7 @@ event_receiver(struct knote *kn, long hint)
 
 	(void)hint;
 	mtx_assert(&channel->mutex, MA_OWNED);
-	kn->kn_data = channel->length;
+	kn->kn_data = has_input(channel); /* not how many: that would be a message */
 	if (channel->sender_closed)
 		kn->kn_flags |= EV_EOF;
 	return (has_input(channel));
@@ -183,7 +178,7 @@ event_sender(struct knote *kn, long hint)
 
 	(void)hint;
 	mtx_assert(&channel->mutex, MA_OWNED);
-	kn->kn_data = CHANNEL_QUEUE_MAX - channel->length;
+	kn->kn_data = has_room(channel);
 	if (channel->receiver_closed)
 		kn->kn_flags |= EV_EOF;
 	return (has_room(channel));

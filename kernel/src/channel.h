@@ -11,18 +11,12 @@
 #include <sys/event.h>
 #include <sys/selinfo.h>
 
-#define CHANNEL_QUEUE_MAX 16 /* transfers in flight */
+#include "item.h"
 
-struct item {
-	struct file *file; /* NULL once taken */
-	struct filecaps capabilities;
-	uint64_t device;
-	uint64_t number;
-};
+#define CHANNEL_QUEUE_MAX 16 /* transfers in flight */
 
 struct transfer {
 	STAILQ_ENTRY(transfer) link;
-	uint64_t tag;
 	u_int count;
 	struct item items[];
 };

@@ -21,9 +21,7 @@
 #include "arguments.h"
 #include "treatment.h"
 
-#define SHAI_MODULE_VERSION 1
-
-static int module_version = SHAI_MODULE_VERSION;
+static int module_version = LWC_VERSION;
 
 SYSCTL_DECL(_shai);
 /* Readable in capability mode, in which tasks look them up. */
@@ -158,4 +156,4 @@ handle(module_t module, int what, void *argument)
 static moduledata_t description = {"shai", handle, NULL};
 
 DECLARE_MODULE(shai, description, SI_SUB_SYSCALLS, SI_ORDER_MIDDLE);
-MODULE_VERSION(shai, SHAI_MODULE_VERSION);
+MODULE_VERSION(shai, LWC_VERSION);

@@ -126,6 +126,12 @@ rules_check_conduit(const struct shai_conduit *conduit)
 }
 
 bool
+rules_may_grant(bool monitored, bool confined, bool monitor_of_target)
+{
+	return (!monitored && (!confined || monitor_of_target));
+}
+
+bool
 rules_call_in(const uint64_t words[LWC_CALL_WORDS], int number)
 {
 	if (number < 0 || number >= LWC_CALLS_MAX)

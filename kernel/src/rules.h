@@ -80,6 +80,15 @@ int rules_check_overlay(
 int rules_check_conduit(const struct shai_conduit *conduit);
 
 /*
+ * Reports whether a context may grant conduits to another or to itself. Granting is naming
+ * files by number, wherever they are, so nobody does it who is monitored: it could grant to
+ * its own copy. In capability mode (confined) a context grants only to contexts that it is the
+ * monitor of: what they receive is its decision, and never to itself, since nobody is its own
+ * monitor.
+ */
+bool rules_may_grant(bool monitored, bool confined, bool monitor_of_target);
+
+/*
  * Reports whether a call's number is in a set. A number outside the set's range
  * counts as in it.
  */

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The calls on descriptor channels: making one, sending, receiving, and granting
- * a context the conduits it may receive.
+ * The calls on descriptor channels: making one, sending, and receiving.
  */
 #include "channel.h"
 
 #include <sys/capsicum.h>
 #include <sys/fcntl.h>
 #include <sys/syscallsubr.h>
-#include <sys/vnode.h>
 
 #include "arguments.h"
-#include "compat.h"
 
 static struct channel *
 channel_new(void)
@@ -73,39 +70,6 @@ get_end(struct thread *td, int descriptor, const struct fileops *end, struct fil
 	return (error);
 }
 
-/* Gets the conduit of an open file. */
-static int
-identify(struct thread *td, struct item *item)
-{
-	struct vnode *vp = item->file->f_vnode;
-	struct vattr attributes;
-	int error;
-
-	if (item->file->f_type != DTYPE_VNODE || vp == NULL || vp->v_type != VREG)
-		return (EOPNOTSUPP);
-	error = vn_lock(vp, LK_SHARED);
-	if (error != 0)
-		return (error);
-	error = VOP_GETATTR(vp, &attributes, td->td_ucred);
-	VOP_UNLOCK(vp);
-	item->device = attributes.va_fsid;
-	item->number = attributes.va_fileid;
-	return (error);
-}
-
-static int
-take_item(struct thread *td, int descriptor, struct item *item)
-{
-	int error;
-
-	error = get_with_capabilities(td, descriptor, &item->file, &item->capabilities);
-	if (error != 0) {
-		item->file = NULL;
-		return (error);
-	}
-	return (identify(td, item));
-}
-
 static int
 make_transfer(struct thread *td, const struct shai_send_args *arguments, struct transfer **out)
 {
@@ -119,10 +83,9 @@ make_transfer(struct thread *td, const struct shai_send_args *arguments, struct 
 		return (error);
 	transfer = malloc(
 	    sizeof(*transfer) + count * sizeof(transfer->items[0]), M_SHAI, M_WAITOK | M_ZERO);
-	transfer->tag = arguments->tag;
 	transfer->count = count;
 	for (u_int i = 0; i < count && error == 0; i++)
-		error = take_item(td, descriptors[i], &transfer->items[i]);
+		error = item_take(td, descriptors[i], &transfer->items[i]);
 	if (error != 0) {
 		channel_free_transfer(transfer, td);
 		return (error);
@@ -163,7 +126,8 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 	struct file *end;
 	int error;
 
-	if (arguments->count < 0 || arguments->count > SHAI_TRANSFER_MAX)
+	/* Not an empty one: its arrival would be a message. */
+	if (arguments->count < 1 || arguments->count > SHAI_TRANSFER_MAX)
 		return (EINVAL);
 	error = get_end(td, arguments->channel, &channel_sender, &end);
 	if (error != 0)
@@ -178,18 +142,33 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 	return (error);
 }
 
-/*
- * Takes the oldest transfer, and waits for one. Returns ENOTCONN if none can come any
- * more.
- */
-static int
-dequeue(struct channel *channel, u_int room, bool wait, struct transfer **out)
+/* Reports whether the receiver may have a file. */
+static bool
+is_covered(struct conduit_tree *granted, const struct item *item)
 {
-	struct transfer *transfer;
+	const struct shai_conduit *conduit = &item->conduit;
+
+	return (conduits_cover(granted, conduit->device, conduit->file, conduit->rights));
+}
+
+static u_int
+count_covered(struct conduit_tree *granted, const struct transfer *transfer)
+{
+	u_int covered = 0;
+
+	for (u_int i = 0; i < transfer->count; i++)
+		covered += is_covered(granted, &transfer->items[i]);
+	return (covered);
+}
+
+/* Waits for a transfer. Returns ENOTCONN if none can come any more. */
+static int
+wait_for_transfer(struct channel *channel, bool wait)
+{
 	int error = 0;
 
-	mtx_lock(&channel->mutex);
-	while ((transfer = STAILQ_FIRST(&channel->queue)) == NULL && error == 0) {
+	mtx_assert(&channel->mutex, MA_OWNED);
+	while (STAILQ_EMPTY(&channel->queue) && error == 0) {
 		if (channel->sender_closed)
 			error = ENOTCONN;
 		else if (!wait)
@@ -198,10 +177,29 @@ dequeue(struct channel *channel, u_int room, bool wait, struct transfer **out)
 			error = mtx_sleep(
 			    &channel->readable, &channel->mutex, PCATCH | PSOCK, "shairecv", 0);
 	}
-	if (transfer != NULL && transfer->count > room)
-		error = EMSGSIZE;
-	else if (transfer != NULL) {
-		error = 0;
+	return (error);
+}
+
+/*
+ * Takes the oldest transfer, and says how many of its files the receiver may have. If they
+ * are more than there is room for, the transfer stays (EMSGSIZE).
+ */
+static int
+dequeue(struct channel *channel, struct conduit_tree *granted, u_int room, bool wait,
+    struct transfer **out, u_int *covered)
+{
+	struct transfer *transfer = NULL;
+	int error;
+
+	mtx_lock(&channel->mutex);
+	error = wait_for_transfer(channel, wait);
+	if (error == 0) {
+		transfer = STAILQ_FIRST(&channel->queue);
+		*covered = count_covered(granted, transfer);
+		if (*covered > room)
+			error = EMSGSIZE;
+	}
+	if (error == 0) {
 		STAILQ_REMOVE_HEAD(&channel->queue, link);
 		channel->length--;
 		channel_wake(channel, &channel->writable);
@@ -211,146 +209,83 @@ dequeue(struct channel *channel, u_int room, bool wait, struct transfer **out)
 	return (error);
 }
 
-static uint32_t
-rights_of(const struct file *file)
-{
-	uint32_t rights = 0;
-
-	if ((file->f_flag & (FREAD | FEXEC)) != 0)
-		rights |= SHAI_CONDUIT_READ;
-	if ((file->f_flag & FWRITE) != 0)
-		rights |= SHAI_CONDUIT_WRITE;
-	return (rights);
-}
-
 /*
- * Installs the descriptors that the receiver may have. After a failure none is
- * installed: those already in place are closed again.
+ * Takes the oldest transfer of which the receiver may have something. It never learns of the
+ * others, which are dropped: how many files a sender sends would be a message to it.
  */
 static int
-install_covered(struct thread *td, struct conduit_tree *conduits, struct transfer *transfer,
-    int *descriptors, struct shai_delivery *delivery)
+dequeue_covered(struct thread *td, struct channel *channel, struct conduit_tree *granted,
+    u_int room, bool wait, struct transfer **out)
 {
+	u_int covered;
+	int error;
+
+	for (;;) {
+		error = dequeue(channel, granted, room, wait, out, &covered);
+		if (error != 0)
+			return (error);
+		shai_count_withheld((*out)->count - covered);
+		if (covered != 0)
+			return (0);
+		channel_free_transfer(*out, td);
+	}
+}
+
+static void
+close_all(struct thread *td, const int *descriptors, u_int count)
+{
+	for (u_int i = 0; i < count; i++)
+		(void)kern_close(td, descriptors[i]);
+}
+
+/* Gives the receiver descriptors of what it may have: all of them, or after a failure none. */
+static int
+deliver_transfer(
+    struct thread *td, struct conduit_tree *granted, const struct transfer *transfer, int *user)
+{
+	int descriptors[SHAI_TRANSFER_MAX];
+	u_int delivered = 0;
 	int error = 0;
 
 	for (u_int i = 0; i < transfer->count && error == 0; i++) {
-		struct item *item = &transfer->items[i];
-
-		if (conduits == NULL ||
-		    !conduits_cover(conduits, item->device, item->number, rights_of(item->file))) {
-			delivery->withheld++;
+		if (!is_covered(granted, &transfer->items[i]))
 			continue;
-		}
-		error = finstall(td, item->file, &descriptors[delivery->delivered], O_CLOEXEC,
-		    &item->capabilities);
+		error = item_install(td, &transfer->items[i], &descriptors[delivered]);
 		if (error == 0)
-			delivery->delivered++;
+			delivered++;
 	}
-	if (error != 0)
-		for (u_int i = 0; i < delivery->delivered; i++)
-			(void)kern_close(td, descriptors[i]);
-	return (error);
-}
-
-static int
-deliver_transfer(
-    struct thread *td, struct transfer *transfer, const struct shai_receive_args *arguments)
-{
-	struct lwc_process *process = lwc_process_of(td->td_proc);
-	struct shai_delivery delivery = {.tag = transfer->tag};
-	int descriptors[SHAI_TRANSFER_MAX];
-	int error;
-
-	error = install_covered(td, process == NULL ? NULL : &process->current->conduits, transfer,
-	    descriptors, &delivery);
-	if (error != 0)
-		return (error);
-	shai_count_withheld(delivery.withheld);
-	error = copyout(
-	    descriptors, arguments->descriptors, delivery.delivered * sizeof(descriptors[0]));
 	if (error == 0)
-		error = copyout(&delivery, arguments->delivery, sizeof(delivery));
+		error = copyout(descriptors, user, delivered * sizeof(descriptors[0]));
 	if (error != 0)
-		for (u_int i = 0; i < delivery.delivered; i++)
-			(void)kern_close(td, descriptors[i]);
+		close_all(td, descriptors, delivered);
+	else
+		td->td_retval[0] = delivered;
 	return (error);
 }
 
 int
 sys_shai_receive(struct thread *td, struct shai_receive_args *arguments)
 {
+	struct lwc_process *process = lwc_process_of(td->td_proc);
+	struct conduit_tree *granted;
 	struct transfer *transfer;
 	struct file *end;
 	int error;
 
-	if (arguments->count < 0 || arguments->count > SHAI_TRANSFER_MAX)
+	if (arguments->count < 1 || arguments->count > SHAI_TRANSFER_MAX)
 		return (EINVAL);
+	if (process == NULL)
+		return (ESRCH);
+	granted = &process->current->conduits;
 	error = get_end(td, arguments->channel, &channel_receiver, &end);
 	if (error != 0)
 		return (error);
-	error = dequeue(end->f_data, arguments->count, (end->f_flag & FNONBLOCK) == 0, &transfer);
+	error = dequeue_covered(
+	    td, end->f_data, granted, arguments->count, (end->f_flag & FNONBLOCK) == 0, &transfer);
 	if (error == 0) {
-		error = deliver_transfer(td, transfer, arguments);
+		error = deliver_transfer(td, granted, transfer, arguments->descriptors);
 		channel_free_transfer(transfer, td);
 	}
 	fdrop(end, td);
-	return (error);
-}
-
-/* Adds copies of the conduits. After a failure, those added before it stay. */
-static int
-grant(struct lwc_context *context, const struct shai_conduit *conduits, u_int count)
-{
-	int error = 0;
-
-	for (u_int i = 0; i < count && error == 0; i++)
-		error = rules_check_conduit(&conduits[i]);
-	for (u_int i = 0; i < count && error == 0; i++) {
-		struct conduit_node *node;
-
-		error = lwc_charge_conduit(context);
-		if (error != 0)
-			break;
-		node = malloc(sizeof(*node), M_SHAI, M_WAITOK);
-		node->conduit = conduits[i];
-		if (conduits_add(&context->conduits, node) != NULL) {
-			context->conduit_count--;
-			free(node, M_SHAI);
-		}
-	}
-	return (error);
-}
-
-/*
- * Grants conduits. A context may grant them to itself only if nothing confines it:
- * outside of capability mode, and without a monitor.
- */
-int
-sys_shai_grant(struct thread *td, struct shai_grant_args *arguments)
-{
-	struct lwc_process *process;
-	struct lwc_context *context;
-	struct shai_conduit *conduits;
-	struct file *file;
-	int error;
-
-	if (arguments->count < 1 || arguments->count > SHAI_GRANT_MAX)
-		return (EINVAL);
-	error = lwc_adopt(td, &process);
-	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, arguments->context, LWC_RIGHT_GRANT, &context, &file);
-	if (error != 0)
-		return (error);
-	conduits = malloc(arguments->count * sizeof(*conduits), M_SHAI, M_WAITOK);
-	error = copyin(arguments->conduits, conduits, arguments->count * sizeof(*conduits));
-	if (error == 0 && context == process->current &&
-	    (IN_CAPABILITY_MODE(td) || context->monitor != NULL))
-		error = EPERM;
-	if (error == 0)
-		error = grant(context, conduits, arguments->count);
-	free(conduits, M_SHAI);
-	if (file != NULL)
-		fdrop(file, td);
 	return (error);
 }

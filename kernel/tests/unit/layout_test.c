@@ -27,7 +27,6 @@ sizes(void **state)
 	assert_int_equal(sizeof(struct lwc_restriction), 8 + 8 * LWC_CALL_WORDS);
 	assert_int_equal(sizeof(struct lwc_overlay), 32);
 	assert_int_equal(sizeof(struct shai_conduit), 24);
-	assert_int_equal(sizeof(struct shai_delivery), 16);
 }
 
 int

@@ -204,6 +204,19 @@ conduits(void **state)
 }
 
 static void
+grants(void **state)
+{
+	(void)state;
+	assert_true(rules_may_grant(false, false, false));
+	assert_true(rules_may_grant(false, false, true));
+	assert_true(rules_may_grant(false, true, true));
+	assert_false(rules_may_grant(false, true, false));
+	/* Whoever is monitored grants nothing, not even as a monitor. */
+	for (int i = 0; i < 4; i++)
+		assert_false(rules_may_grant(true, i % 2 == 0, i / 2 == 0));
+}
+
+static void
 call_sets(void **state)
 {
 	uint64_t words[LWC_CALL_WORDS] = {0};
@@ -231,6 +244,7 @@ main(void)
 	    cmocka_unit_test(messages_and_restrictions),
 	    cmocka_unit_test(overlays),
 	    cmocka_unit_test(conduits),
+	    cmocka_unit_test(grants),
 	    cmocka_unit_test(call_sets),
 	};
 

@@ -46,7 +46,7 @@ func capsicumFeature() Feature {
 }
 
 // moduleVersion is the version of shai.ko that this monitor is for.
-const moduleVersion = 1
+const moduleVersion = 2
 
 // documentWatch does not concern the confinement of tasks.
 var documentWatch = Feature{Name: "fanotify", Found: "missing", Needed: "Linux 5.13",
