@@ -29,6 +29,10 @@ options:
     description: File that says that the commands have been loaded; made at the end.
     type: path
     required: true
+  jail:
+    description: Name of the FreeBSD jail that the store is in; all paths but O(source) are the jail's. Empty for none.
+    type: str
+    default: ""
   wait_seconds:
     description: How long the store may take to start.
     type: int
@@ -57,42 +61,52 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 
 
-def wait_for(path, seconds):
-    """Wait until the store accepts connections; return the last error, None when it does."""
+class Place:
+    """Where the store is: this machine, or a jail on it, whose files only the jail's own programs open."""
+
+    def __init__(self, jail):
+        self.prefix = ["jexec", jail] if jail else []
+
+    def run(self, *command):
+        """Run a command there; return the finished process."""
+        return subprocess.run([*self.prefix, *command], capture_output=True, text=True, check=False)
+
+    def client(self, path, *options):
+        """Return the command of the store's client."""
+        return [*self.prefix, "redis-cli", "-s", path, *options]
+
+
+def wait_for(place, path, seconds):
+    """Wait until the store answers, if only with a refusal; return the last error, None when it does."""
     end = time.monotonic() + seconds
     while True:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            try:
-                connection.connect(path)
-            except OSError as error:
-                if time.monotonic() > end:
-                    return error
-            else:
-                return None
+        asked = subprocess.run(place.client(path, "PING"), capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            return None
+        if time.monotonic() > end:
+            return (asked.stderr or asked.stdout).strip()
         time.sleep(0.2)
 
 
-def login(path):
+def login(place, path):
     """Return the command that authenticates the connection as the administrator; empty without secrets."""
     if not path:
         return b""
-    with open(path, encoding="utf-8") as file:
-        secrets = json.load(file)
+    secrets = json.loads(place.run("cat", path).stdout)
     words = [secrets[name].encode() for name in ("AuthCommand", "Administrator", "Password")]
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
-def load(path, first, source):
+def load(place, path, first, source):
     """Send ``first`` and the file; return redis-cli's exit status and output."""
     with subprocess.Popen(
-        ["redis-cli", "-s", path, "--pipe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        place.client(path, "--pipe"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         try:
             process.stdin.write(first)
@@ -113,26 +127,27 @@ def main():
             "secrets": {"type": "path", "required": True, "no_log": False},  # a path, not the secrets
             "source": {"type": "path", "required": True},
             "marker": {"type": "path", "required": True},
+            "jail": {"type": "str", "default": ""},
             "wait_seconds": {"type": "int", "default": 30},
         },
         supports_check_mode=True,
     )
     wanted = module.params
-    if os.path.exists(wanted["marker"]):
+    place = Place(wanted["jail"])
+    if place.run("test", "-e", wanted["marker"]).returncode == 0:
         module.exit_json(changed=False)
     if not os.path.isfile(wanted["source"]):
         module.fail_json(msg=f"seed {wanted['source']} is not a file on this host")
     if module.check_mode:
         module.exit_json(changed=True)
-    error = wait_for(wanted["socket"], wanted["wait_seconds"])
+    error = wait_for(place, wanted["socket"], wanted["wait_seconds"])
     if error is not None:
         module.fail_json(msg=f"the store does not answer at {wanted['socket']}: {error}")
-    status, text = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
+    status, text = load(place, wanted["socket"], login(place, wanted["secrets"]), wanted["source"])
     counts = re.search(r"errors: (\d+), replies: (\d+)", text)
     if status != 0 or counts is None or int(counts[1]) > 0:
         module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(text.split())[-400:]}")
-    with open(wanted["marker"], "x", encoding="utf-8"):
-        pass
+    place.run("touch", wanted["marker"]).check_returncode()
     module.exit_json(changed=True, replies=int(counts[2]))
 
 

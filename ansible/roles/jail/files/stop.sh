@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# stop.sh JAIL CONFIGURATION SECONDS: stops a jail, and waits until nothing of it is left. A jail whose services do not
+# end has its processes killed; one that still has a file or a connection open is dying, and keeps its name.
+set -eu
+
+jail=$1 configuration=$2 seconds=$3
+WAIT_SECONDS=30
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+lives() {
+  jls -j "$jail" >/dev/null 2>&1
+}
+
+remains() {
+  jls -d name | grep -qxF "$jail"
+}
+
+waits() {
+  left=$WAIT_SECONDS
+  while "$@"; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    sleep 1
+  done
+}
+
+setting() {
+  sed -n "s/^ *$1 = \"\(.*\)\";\$/\1/p" "$configuration"
+}
+
+mounts() {
+  mount -p | awk -v root="$(setting path)/" 'index($2, root) == 1 { print $2 }' | sort -r
+}
+
+# What the jail's own end takes away, unless it was killed.
+clear_remains() {
+  for place in $(mounts); do
+    umount -f "$place" && echo "unmounted $place"
+  done
+  rctl -r "jail:$jail" 2>/dev/null || true
+  pair=$(setting vnet.interface)
+  sh /usr/local/libexec/shai/epair.sh down "${pair%b}" "$jail"
+}
+
+if lives; then
+  timeout "$seconds" jail -q -f "$configuration" -r "$jail" || echo "killing the processes of $jail"
+  # Without the configuration, nothing in the jail is asked any more.
+  ! lives || jail -q -R "$jail" || true
+  waits lives || fail "jail $jail does not stop: see what runs in it (ps -J $jail)"
+  echo "stopped $jail"
+fi
+waits remains || fail "jail $jail is dying, and does not end: a connection or a file of it is still open (netstat, fstat);" \
+  "end what holds it, and try again"
+clear_remains
