@@ -52,9 +52,9 @@ if lives; then
   timeout "$seconds" jail -q -f "$configuration" -r "$jail" || echo "killing the processes of $jail"
   # Without the configuration, nothing in the jail is asked any more.
   ! lives || jail -q -R "$jail" || true
-  waits lives || fail "jail $jail does not stop: see what runs in it (ps -J $jail)"
+  waits lives || fail "JailStuck: jail $jail does not stop: see what runs in it (ps -J $jail)"
   echo "stopped $jail"
 fi
-waits remains || fail "jail $jail is dying, and does not end: a connection or a file of it is still open (netstat, fstat);" \
+waits remains || fail "JailStuck: jail $jail is dying, and does not end: a connection or a file of it is still open (netstat, fstat);" \
   "end what holds it, and try again"
 clear_remains
