@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""FreeBSD's programs for the roles' scripts, on Linux: stand-ins that record how they are called and keep a small state.
+"""FreeBSD's programs for the roles' scripts, on Linux: stand-ins that record their calls and keep a small state.
 
 They know what the scripts use and no more. What they cannot show was run on FreeBSD; see docs/providers.md.
 """
