@@ -303,6 +303,29 @@ overlay_is_read_only(void)
 	leave(0);
 }
 
+/* A file that is mapped for writing cannot be overlaid, in whatever file system. */
+static void
+no_overlay_of_a_file(void)
+{
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	struct lwc_overlay overlay = {
+	    .length = 4096, .here = 0x200000000, .flags = LWC_OVERLAY_WRITE};
+	int file = open_file("/tmp/overlaid", O_RDWR | O_CREAT, 0600);
+	char *page;
+
+	REQUIRE_EQUAL(CALL2(SYS_ftruncate, file, 4096), 0);
+	page = (char *)CALL6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	page[0] = 'a';
+	REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/overlaid"), 0);
+	if (create(&spec, &event))
+		leave(1);
+	overlay.start = (uint64_t)page;
+	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), -EOPNOTSUPP);
+	overlay.flags = 0;
+	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), -EOPNOTSUPP);
+}
+
 /* A copy of a context with an overlay does not have the overlay. */
 static void
 overlay_is_not_inherited(void)
@@ -334,6 +357,7 @@ const struct check behalf_checks[] = {
     {"overlay follows both ways", overlay_follows, 0},
     {"errors of lwc_overlay", overlay_errors, 0},
     {"overlay is read-only unless asked", overlay_is_read_only, SIGSEGV},
+    {"no overlay of a file mapped for writing", no_overlay_of_a_file, 0},
     {"overlay is not inherited", overlay_is_not_inherited, SIGSEGV},
     {NULL, NULL, 0},
 };

@@ -40,6 +40,8 @@ extern const struct check behalf_checks[];
 extern const struct check process_checks[];
 extern const struct check channel_checks[];
 extern const struct check transfer_checks[];
+extern const struct check isolation_checks[];
+extern const struct check limit_checks[];
 extern const struct check stress_checks[];
 
 /* Returns a specification with nothing but its version and source. */

@@ -334,8 +334,8 @@ no_asynchronous_input(void)
 static void
 no_other_calls(void)
 {
-	static bool made[LWC_CALLS_MAX] = {
-	    CALLS_NATIVE(MADE) CALLS_OWN(MADE) CALLS_FORK(MADE) CALLS_EXECUTE(MADE)};
+	static bool made[LWC_CALLS_MAX] = {CALLS_NATIVE(MADE) CALLS_OWN(MADE) CALLS_SHARED(MADE)
+		CALLS_FORK(MADE) CALLS_EXECUTE(MADE)};
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 	int refused = 0;

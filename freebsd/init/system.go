@@ -78,13 +78,20 @@ func mountMemory(path string) error {
 	return nil
 }
 
-// createJail makes a jail that sees all files, and returns its number.
-func createJail(name string) (int, error) {
-	vectors, err := parameters("name", name, "path", "/", "persist", "")
+// createJail makes a jail that sees all files, with switches such as persist, and returns
+// its number.
+func createJail(name string, switches ...string) (int, error) {
+	vectors, err := parameters("name", name, "path", "/")
 	if err != nil {
 		return 0, err
 	}
-	vectors[len(vectors)-1] = syscall.Iovec{} // persist is a switch: it has no value
+	for _, name := range switches {
+		vector, err := parameters(name)
+		if err != nil {
+			return 0, err
+		}
+		vectors = append(append(vectors, vector...), syscall.Iovec{}) // a switch has no value
+	}
 	id, _, errno := syscall.Syscall(syscall.SYS_JAIL_SET, uintptr(unsafe.Pointer(&vectors[0])), uintptr(len(vectors)),
 		jailCreate)
 	if errno != 0 {

@@ -6,3 +6,4 @@
 #define INVARIANTS 1
 #define INVARIANT_SUPPORT 1
 #define SMP 1
+#define RACCT 1

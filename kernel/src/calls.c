@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "deliver.h"
+#include "shared_state.h"
 
 /* A specification with its arrays, copied in and checked. */
 struct specification {
@@ -90,7 +91,7 @@ choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_
 	int error;
 
 	if ((spec->flags & LWC_MONITORED) != 0) {
-		if (source->monitor != NULL && source == process->current)
+		if (process->current->monitor != NULL)
 			return (EPERM);
 		error = lwc_descriptor_get(
 		    td, process, spec->monitor, LWC_RIGHT_SWITCH, &monitor, &file);
@@ -98,7 +99,7 @@ choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_
 			return (error);
 	}
 	if (monitor != NULL)
-		lwc_hold(monitor);
+		lwc_refer(monitor);
 	new->monitor = monitor;
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
 		new->redirected[i] = source->redirected[i] | spec->redirected[i];
@@ -148,6 +149,8 @@ copy_context(struct thread *td, struct lwc_process *process, struct lwc_context 
 	} else {
 		lwc_machine_copy(new->machine, source->machine);
 		new->thread = source->thread;
+		new->thread.woken = 0;
+		SIGEMPTYSET(new->thread.pending); /* as after fork(2) */
 		new->event = source->event;
 	}
 	return (0);
@@ -171,6 +174,8 @@ create_from(struct thread *td, struct lwc_process *process, struct lwc_context *
 	error = choose_monitor(td, process, &specification->fixed, source, new);
 	if (error == 0)
 		error = copy_context(td, process, source, specification, new);
+	if (error == 0)
+		error = lwc_pin(process, new, &new->resources);
 	if (error == 0)
 		error = lwc_descriptor_open(td, new, &event.descriptor);
 	if (error == 0) {
@@ -287,11 +292,13 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
  * a monitor.
  */
 static int
-check_on_behalf(const struct lwc_context *current, const struct lwc_context *target, int number)
+check_on_behalf(struct thread *td, const struct lwc_context *current,
+    const struct lwc_context *target, int number, const syscallarg_t *arguments)
 {
 	if (!lwc_call_on_behalf(number))
 		return (EINVAL);
-	if (current->monitor != NULL && rules_call_in(current->redirected, number))
+	if (current->monitor != NULL && (rules_call_in(current->redirected, number) ||
+					    shared_state_call(td, number, arguments)))
 		return (EPERM);
 	if (target->monitor != NULL && target->monitor != current &&
 	    rules_call_in(target->redirected, number))
@@ -344,7 +351,8 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 		return (error);
 	lwc_hold(
 	    target); /* the call may close the last descriptor of it, and holds our resources */
-	error = check_on_behalf(process->current, target, arguments->number);
+	error = check_on_behalf(
+	    td, process->current, target, arguments->number, (const syscallarg_t *)values);
 	if (error == 0 && target == process->current)
 		error = EBUSY;
 	if (error == 0)

@@ -28,11 +28,45 @@
 
 #include "channel.h"
 
+#define CHANNEL_KIBIBYTES howmany(sizeof(struct channel), 1024)
+
+int
+channel_new(uid_t uid, struct channel **out)
+{
+	struct channel *channel;
+	struct lwc_user *user;
+	int error;
+
+	error = shai_charge_channel(uid, CHANNEL_KIBIBYTES, &user);
+	if (error != 0)
+		return (error);
+	channel = malloc(sizeof(*channel), M_SHAI, M_WAITOK | M_ZERO);
+	channel->user = user;
+	mtx_init(&channel->mutex, "shai channel", NULL, MTX_DEF);
+	STAILQ_INIT(&channel->queue);
+	knlist_init_mtx(&channel->readable.si_note, &channel->mutex);
+	knlist_init_mtx(&channel->writable.si_note, &channel->mutex);
+	*out = channel;
+	return (0);
+}
+
+void
+channel_free(struct channel *channel)
+{
+	knlist_destroy(&channel->readable.si_note);
+	knlist_destroy(&channel->writable.si_note);
+	mtx_destroy(&channel->mutex);
+	shai_discharge_channel(channel->user, CHANNEL_KIBIBYTES);
+	free(channel, M_SHAI);
+}
+
 void
 channel_free_transfer(struct transfer *transfer, struct thread *td)
 {
 	for (u_int i = 0; i < transfer->count; i++)
 		item_drop(td, &transfer->items[i]);
+	if (transfer->user != NULL)
+		(void)lwc_charge_memory(transfer->user, &transfer->kibibytes, 0);
 	free(transfer, M_SHAI);
 }
 
@@ -73,11 +107,7 @@ end_closed(struct channel *channel, bool receiver, struct thread *td)
 		return;
 	seldrain(&channel->readable);
 	seldrain(&channel->writable);
-	knlist_destroy(&channel->readable.si_note);
-	knlist_destroy(&channel->writable.si_note);
-	mtx_destroy(&channel->mutex);
-	free(channel, M_SHAI);
-	shai_count_channel(-1);
+	channel_free(channel);
 }
 
 static int

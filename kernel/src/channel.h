@@ -17,6 +17,8 @@
 
 struct transfer {
 	STAILQ_ENTRY(transfer) link;
+	struct lwc_user *user; /* who is charged for it; NULL: nobody yet */
+	u_int kibibytes;
 	u_int count;
 	struct item items[];
 };
@@ -29,10 +31,17 @@ struct channel {
 	bool sender_closed;            /* (c) */
 	struct selinfo readable;
 	struct selinfo writable;
+	struct lwc_user *user; /* constant: who is charged for it and for its transfers */
 };
 
 extern const struct fileops channel_receiver;
 extern const struct fileops channel_sender;
+
+/* Makes a channel, charged to a user. Fails with EAGAIN at a limit. */
+int channel_new(uid_t uid, struct channel **out);
+
+/* Frees a channel of which both ends are closed. */
+void channel_free(struct channel *channel);
 
 /* Frees a transfer and the files that it still holds. No locks held. */
 void channel_free_transfer(struct transfer *transfer, struct thread *td);

@@ -9,6 +9,7 @@
 #include <sys/systm.h>
 
 #include <sys/filedesc.h>
+#include <sys/resourcevar.h>
 #include <sys/sysent.h>
 
 /*
@@ -37,5 +38,25 @@ get_with_capabilities(
 	return (fget_cap(td, descriptor, &cap_no_rights, file, capabilities));
 #endif
 }
+
+/*
+ * Whether a process may take credentials as its own. Nobody else may use them
+ * (cr_users); FreeBSD 15 also requires that nobody else refers to them, as open files do.
+ * And since 15, proc_set_cred() itself counts the processes of real users.
+ */
+#if __FreeBSD_version >= 1500000
+#define CREDENTIALS_ARE_PRIVATE(credentials)                                                       \
+	((credentials)->cr_users == 0 && (credentials)->cr_ref == 1)
+#define COUNT_PROCESS(old, new) ((void)(old), (void)(new))
+#else
+#define CREDENTIALS_ARE_PRIVATE(credentials) ((credentials)->cr_users == 0)
+#define COUNT_PROCESS(old, new)                                                                    \
+	do {                                                                                       \
+		if ((old)->cr_ruidinfo != (new)->cr_ruidinfo) {                                    \
+			(void)chgproccnt((new)->cr_ruidinfo, 1, 0);                                \
+			(void)chgproccnt((old)->cr_ruidinfo, -1, 0);                               \
+		}                                                                                  \
+	} while (0)
+#endif
 
 #endif

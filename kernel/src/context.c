@@ -3,6 +3,7 @@
  * Contexts: their resources, and the switch between them.
  */
 #include "context.h"
+#include "compat.h"
 
 #include <sys/racct.h>
 #include <sys/resourcevar.h>
@@ -40,7 +41,8 @@ lwc_context_new(struct lwc_process *process, struct lwc_context **out)
 void
 lwc_context_free(struct lwc_context *context)
 {
-	KASSERT(context->state == LWC_STATE_DEAD && context->holders == 0,
+	KASSERT(
+	    context->state == LWC_STATE_DEAD && context->holders == 0 && context->references == 0,
 	    ("lwc: freeing a context in use"));
 	free(context, M_SHAI);
 }
@@ -50,7 +52,7 @@ lwc_hold(struct lwc_context *context)
 {
 	mtx_lock(&lwc_lock);
 	context->holders++;
-	if (context->doomed) { /* the current context, which becomes a monitor */
+	if (context->doomed) { /* what the current context's caller was */
 		TAILQ_REMOVE(&context->process->doomed, context, doomed_link);
 		context->doomed = false;
 	}
@@ -69,7 +71,7 @@ lwc_release_locked(struct lwc_context *context)
 	if (--context->holders != 0)
 		return (false);
 	if (context->process == NULL)
-		return (true);
+		return (context->references == 0);
 	context->doomed = true;
 	TAILQ_INSERT_TAIL(&context->process->doomed, context, doomed_link);
 	return (false);
@@ -82,6 +84,29 @@ lwc_release(struct lwc_context *context)
 
 	mtx_lock(&lwc_lock);
 	unused = lwc_release_locked(context);
+	mtx_unlock(&lwc_lock);
+	if (unused)
+		lwc_context_free(context);
+}
+
+/* Keeps a context's structure, but not the context alive. */
+void
+lwc_refer(struct lwc_context *context)
+{
+	mtx_lock(&lwc_lock);
+	context->references++;
+	mtx_unlock(&lwc_lock);
+}
+
+void
+lwc_forget(struct lwc_context *context)
+{
+	bool unused;
+
+	mtx_lock(&lwc_lock);
+	KASSERT(context->references > 0, ("lwc: forgotten more often than referred to"));
+	context->references--;
+	unused = context->references == 0 && context->holders == 0 && context->process == NULL;
 	mtx_unlock(&lwc_lock);
 	if (unused)
 		lwc_context_free(context);
@@ -116,20 +141,16 @@ lwc_resources_free(struct thread *td, struct lwc_context *context)
 }
 
 /*
- * Makes credentials exclusive. The kernel requires that nobody else uses the
- * credentials that a process takes (cr_users). While this context was current,
- * fork(2) may have shared them with a child; then a copy replaces them.
+ * Makes credentials exclusive, as the kernel requires of those that a process takes.
+ * While this context was current, fork(2) may have shared them with a child; then a copy
+ * replaces them.
  */
 static void
 make_private(struct ucred **credentials)
 {
 	struct ucred *old = *credentials;
-	bool shared;
 
-	mtx_lock(&old->cr_mtx);
-	shared = old->cr_users != 0;
-	mtx_unlock(&old->cr_mtx);
-	if (shared) {
+	if (!CREDENTIALS_ARE_PRIVATE(old)) {
 		*credentials = crdup(old);
 		crfree(old);
 	}
@@ -143,11 +164,8 @@ exchange_credentials(struct proc *p, struct lwc_resources *resources)
 	PROC_LOCK_ASSERT(p, MA_OWNED);
 	KASSERT(old->cr_prison == new->cr_prison, ("lwc: contexts in different jails"));
 	proc_set_cred(p, new);
+	COUNT_PROCESS(old, new);
 	resources->credentials = old;
-	if (old->cr_ruidinfo != new->cr_ruidinfo) {
-		(void)chgproccnt(new->cr_ruidinfo, 1, 0);
-		(void)chgproccnt(old->cr_ruidinfo, -1, 0);
-	}
 #ifdef RACCT
 	racct_proc_ucred_changed(p, old, new);
 #endif
@@ -202,16 +220,63 @@ lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
 	state->robust_list = td->td_rb_list;
 	state->robust_private_list = td->td_rbp_list;
 	state->robust_inactive = td->td_rb_inact;
+#if __FreeBSD_version >= 1500000
+	state->extended_errors = td->td_exterr_ptr;
+	state->extended_error_flags = td->td_pflags2 & TDP2_UEXTERR;
+#endif
+}
+
+/*
+ * Saves the state for a context that is left. A call that is redirected may have set a
+ * mask for its duration (pselect(2)): here it ends, and the kernel would restore the old
+ * mask on the way out, which leads to another context. Signals to the thread were raised
+ * by the context's own calls, and wait for it.
+ */
+static void
+thread_leave(struct thread *td, struct lwc_thread_state *state)
+{
+	struct proc *p = td->td_proc;
+
+	lwc_thread_save(td, state);
+	if ((td->td_pflags & TDP_OLDMASK) != 0) {
+		state->mask = td->td_oldsigmask;
+		td->td_pflags &= ~TDP_OLDMASK;
+	}
+	state->woken = td->td_pflags & TDP_WAKEUP;
+	SIGEMPTYSET(state->pending);
+	if (SIGISEMPTY(td->td_siglist))
+		return;
+	PROC_LOCK(p);
+	state->pending = td->td_siglist;
+	sigqueue_flush(&td->td_sigqueue);
+	PROC_UNLOCK(p);
+}
+
+/* Sends the thread the signals that waited for the context. */
+static void
+send_pending(struct thread *td, struct lwc_thread_state *state)
+{
+	PROC_LOCK_ASSERT(td->td_proc, MA_OWNED);
+	if (SIGISEMPTY(state->pending))
+		return;
+	for (int number = 1; number <= _SIG_MAXSIG; number++)
+		if (SIGISMEMBER(state->pending, number))
+			tdsignal(td, number);
 }
 
 static void
-thread_restore(struct thread *td, const struct lwc_thread_state *state)
+thread_restore(struct thread *td, struct lwc_thread_state *state)
 {
 	struct proc *p = td->td_proc;
 
 	td->td_sigstk = state->alternate_stack;
-	td->td_pflags &= ~(TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING);
-	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags;
+	td->td_pflags &= ~(TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING | TDP_WAKEUP);
+	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags | state->woken;
+#if __FreeBSD_version >= 1500000
+	td->td_exterr_ptr = state->extended_errors;
+	td->td_pflags2 &= ~(TDP2_UEXTERR | TDP2_EXTERR);
+	td->td_pflags2 |= state->extended_error_flags;
+#endif
 	td->td_sigblock_ptr = state->fast_block_address;
 	td->td_sigblock_val = state->fast_block_value;
 	td->td_rb_list = state->robust_list;
@@ -219,6 +284,7 @@ thread_restore(struct thread *td, const struct lwc_thread_state *state)
 	td->td_rb_inact = state->robust_inactive;
 	PROC_LOCK(p);
 	td->td_sigmask = state->mask;
+	send_pending(td, state);
 	signotify(td); /* signals that the other mask blocked may be deliverable now */
 	PROC_UNLOCK(p);
 }
@@ -232,18 +298,23 @@ int
 lwc_switch_to(
     struct thread *td, struct lwc_process *process, struct lwc_context *target, enum lwc_step step)
 {
+	const struct proc *p = td->td_proc;
+	const struct lwc_resources here = {.vmspace = p->p_vmspace, .files = p->p_fd};
 	struct lwc_context *source = process->current;
 	int error;
 
 	if (process->borrowed != 0)
 		return (EDEADLK);
+	error = lwc_pin(process, source, &here);
+	if (error != 0)
+		return (error);
 	error = rules_step(&target->state, LWC_STEP_ENTER);
 	if (error != 0)
 		return (error);
 	error = rules_step(&source->state, step);
 	KASSERT(error == 0, ("lwc: the current context is not current"));
 	lwc_machine_save(td, source->machine);
-	lwc_thread_save(td, &source->thread);
+	thread_leave(td, &source->thread);
 	/* Exchange by way of source: its empty places take the process's resources. */
 	source->resources = target->resources;
 	memset(&target->resources, 0, sizeof(target->resources));

@@ -19,22 +19,25 @@
  * processes hold when they look (fdhold, vmspace_acquire_ref, signal delivery,
  * credentials).
  *
- * Lifetime. Descriptors hold a context, and so do the contexts that it is the monitor of
- * ("holders"); the process also holds its root context. When the last holder goes, the
- * context is doomed: its owner discards it before it returns to user mode. If somebody
- * else dropped the last reference (a process that inspects the descriptor table), the
- * owner discards it at its next call. The current context cannot be discarded; it is
- * doomed when it is left. The structure itself stays until it is detached from its
- * process and has no holder. When the process exits or executes a program, all contexts
- * but the current one are discarded, even if they are held: descriptors then refer to a
- * dead context.
+ * Lifetime. Descriptors hold a context ("holders"); the process also holds its root
+ * context. When the last holder goes, the context is doomed: its owner discards it before
+ * it returns to user mode. If somebody else dropped the last reference (a process that
+ * inspects the descriptor table), the owner discards it at its next call. The current
+ * context cannot be discarded; it is doomed when it is left. When the process exits or
+ * executes a program, all contexts but the current one are discarded, even if they are
+ * held: descriptors then refer to a dead context.
+ *
+ * A context refers to its monitor, but does not hold it: a monitor has descriptors of the
+ * contexts that it monitors, and both would live for ever. Calls of a context whose
+ * monitor is dead are refused, and no longer redirected. The structure itself stays until
+ * it is detached from its process and has neither holders nor references.
+ *
+ * A context's table has descriptors only of contexts that were there before it, or that
+ * it created. Therefore no two contexts hold each other.
  *
  * An address space is freed only while nobody holds the process (PHOLD). A holder may
  * use it without a reference, because a process's address space otherwise lives as long
  * as the process.
- *
- * Contexts of one process that hold each other's descriptors, and no other context's,
- * live until the process ends; the limits bound their number.
  */
 #ifndef SHAI_CONTEXT_H
 #define SHAI_CONTEXT_H
@@ -82,6 +85,12 @@ struct lwc_thread_state {
 	uintptr_t robust_list;
 	uintptr_t robust_private_list;
 	uintptr_t robust_inactive;
+	int woken;        /* TDP_WAKEUP */
+	sigset_t pending; /* signals to the thread, from its own calls */
+#if __FreeBSD_version >= 1500000
+	void *extended_errors;
+	int extended_error_flags; /* TDP2_UEXTERR */
+#endif
 };
 
 struct lwc_context {
@@ -89,19 +98,22 @@ struct lwc_context {
 	TAILQ_ENTRY(lwc_context) doomed_link; /* (l) */
 	struct lwc_process *process;          /* (l) NULL once detached */
 	u_int holders;                        /* (l) */
+	u_int references;                     /* (l) of the contexts that it monitors */
 	bool doomed;                          /* (l) on the list */
 	enum lwc_state state;                 /* (t) */
 	uint64_t id;                          /* constant */
 	struct lwc_resources resources;       /* (t) while not current */
 	struct lwc_thread_state thread;       /* (t) while not current */
 	struct lwc_machine *machine;          /* (t) while not current */
-	struct lwc_context *monitor;          /* (t) held; NULL: nothing is redirected */
+	struct lwc_context *monitor;          /* (t) NULL: nothing is redirected */
 	struct lwc_context *caller;           /* (t) not held: reset when discarded */
 	uint32_t caller_rights;               /* (t) */
 	struct lwc_event *event;              /* (t) user address, for the next event */
 	uint64_t redirected[LWC_CALL_WORDS];  /* (t) */
 	struct conduit_tree conduits;         /* (t) */
 	u_int conduit_count;                  /* (t) */
+	u_int kibibytes;                      /* (t) charged for what it pins */
+	u_int conduit_kibibytes;              /* (t) charged for its grants */
 };
 
 TAILQ_HEAD(lwc_list, lwc_context);
@@ -143,6 +155,8 @@ void lwc_context_free(struct lwc_context *context);
 void lwc_hold(struct lwc_context *context);
 bool lwc_release_locked(struct lwc_context *context);
 void lwc_release(struct lwc_context *context);
+void lwc_refer(struct lwc_context *context);
+void lwc_forget(struct lwc_context *context);
 void lwc_resources_free(struct thread *td, struct lwc_context *context);
 void lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use);
 #define LWC_USE_SIGNALS 0x8u /* internal: exchange the signal actions too */
@@ -181,6 +195,7 @@ int lwc_native_call(struct thread *td, int number, void *arguments);
 bool lwc_call_on_behalf(int number);
 
 /* machine_<architecture>.c */
+size_t lwc_machine_size(void);
 struct lwc_machine *lwc_machine_alloc(void);
 void lwc_machine_free(struct lwc_machine *machine);
 void lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from);
@@ -188,14 +203,22 @@ void lwc_machine_save(struct thread *td, struct lwc_machine *machine);
 void lwc_machine_restore(struct thread *td, struct lwc_machine *machine);
 void lwc_machine_return(struct thread *td, register_t value);
 
+/* pinned.c */
+int lwc_pin(struct lwc_process *process, struct lwc_context *context,
+    const struct lwc_resources *resources);
+int lwc_charge_conduit(struct lwc_process *process, struct lwc_context *context);
+void lwc_unpin(struct lwc_process *process, struct lwc_context *context);
+
 /* limits.c */
 int lwc_charge_context(struct lwc_process *process);
 void lwc_discharge_context(struct lwc_process *process);
 void lwc_charge_process(struct lwc_process *process, uid_t uid);
 void lwc_discharge_process(struct lwc_process *process);
-int lwc_charge_conduit(struct lwc_context *context);
+bool lwc_conduit_fits(const struct lwc_context *context);
+int lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount);
+int shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user);
+void shai_discharge_channel(struct lwc_user *user, u_int amount);
 bool shai_in_use(void);
-void shai_count_channel(int change);
 void shai_count_descriptor(int change);
 void shai_count_redirection(void);
 void shai_count_switch(void);

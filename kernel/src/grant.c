@@ -10,7 +10,8 @@
 
 /* Adds copies of the conduits. After a failure, those added before it stay. */
 static int
-grant(struct lwc_context *context, const struct shai_conduit *conduits, u_int count)
+grant(struct lwc_process *process, struct lwc_context *context, const struct shai_conduit *conduits,
+    u_int count)
 {
 	int error = 0;
 
@@ -19,7 +20,7 @@ grant(struct lwc_context *context, const struct shai_conduit *conduits, u_int co
 	for (u_int i = 0; i < count && error == 0; i++) {
 		struct conduit_node *node;
 
-		error = lwc_charge_conduit(context);
+		error = lwc_charge_conduit(process, context);
 		if (error != 0)
 			break;
 		node = malloc(sizeof(*node), M_SHAI, M_WAITOK);
@@ -64,7 +65,7 @@ sys_shai_grant(struct thread *td, struct shai_grant_args *arguments)
 	if (error == 0 && !may_grant(td, process, context))
 		error = EPERM;
 	if (error == 0)
-		error = grant(context, conduits, arguments->count);
+		error = grant(process, context, conduits, arguments->count);
 	free(conduits, M_SHAI);
 	if (file != NULL)
 		fdrop(file, td);

@@ -4,7 +4,7 @@
  *
  * A use is charged before it exists and discharged after its end, so that a count is
  * never too low. A process is charged to the real user that it had when it made its
- * first context.
+ * first context, a channel to the real user who made it.
  */
 #include "context.h"
 
@@ -19,14 +19,17 @@ MTX_SYSINIT(lwc_lock, &lwc_lock, "lwc", MTX_DEF);
 struct lwc_user {
 	LIST_ENTRY(lwc_user) link;
 	uid_t uid;
-	u_int processes;
+	u_int references; /* processes and channels */
 	u_int contexts;
+	u_int channels;
+	u_int kibibytes;
 };
 
 static LIST_HEAD(, lwc_user) users = LIST_HEAD_INITIALIZER(users); /* (l) */
 static u_int processes;                                            /* (l) */
 static u_int contexts;                                             /* (l) */
 static u_int channels;                                             /* (l) */
+static u_int kibibytes;                                            /* (l) */
 static u_int descriptors;     /* (l) of contexts, including dead ones */
 static uint64_t redirections; /* atomic */
 static uint64_t switches;     /* atomic */
@@ -35,6 +38,9 @@ static uint64_t withheld;     /* atomic */
 static u_int contexts_per_process = 64;
 static u_int contexts_per_user = 1024;
 static u_int conduits_per_context = 65536;
+static u_int channels_in_all = 16384;
+static u_int channels_per_user = 1024;
+static u_int kibibytes_per_user = 65536;
 
 SYSCTL_ROOT_NODE(OID_AUTO, shai, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Shai");
 static SYSCTL_NODE(_shai, OID_AUTO, limit, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Limits");
@@ -46,9 +52,17 @@ SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_user, CTLFLAG_RWTUN, &contexts_p
     "Contexts that all processes of a real user may have");
 SYSCTL_UINT(_shai_limit, OID_AUTO, conduits_per_context, CTLFLAG_RWTUN, &conduits_per_context, 0,
     "Conduits that may be granted to a context");
+SYSCTL_UINT(_shai_limit, OID_AUTO, channels, CTLFLAG_RWTUN, &channels_in_all, 0,
+    "Descriptor channels that all users may have");
+SYSCTL_UINT(_shai_limit, OID_AUTO, channels_per_user, CTLFLAG_RWTUN, &channels_per_user, 0,
+    "Descriptor channels that a real user may have");
+SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes_per_user, CTLFLAG_RWTUN, &kibibytes_per_user, 0,
+    "Memory that contexts and channels of a real user may pin, in KiB");
 SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0, "Processes with contexts");
 SYSCTL_UINT(_shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
 SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0, "Descriptor channels");
+SYSCTL_UINT(_shai_count, OID_AUTO, kibibytes, CTLFLAG_RD, &kibibytes, 0,
+    "Memory that contexts and channels pin, in KiB");
 SYSCTL_UINT(_shai_count, OID_AUTO, descriptors, CTLFLAG_RD, &descriptors, 0,
     "Open descriptors of contexts, including dead ones");
 SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
@@ -70,8 +84,9 @@ find_user(uid_t uid)
 	return (NULL);
 }
 
-void
-lwc_charge_process(struct lwc_process *process, uid_t uid)
+/* Returns the user with a reference. */
+static struct lwc_user *
+hold_user(uid_t uid)
 {
 	struct lwc_user *fresh, *user;
 
@@ -84,27 +99,64 @@ lwc_charge_process(struct lwc_process *process, uid_t uid)
 		fresh = NULL;
 		LIST_INSERT_HEAD(&users, user, link);
 	}
-	user->processes++;
-	processes++;
-	process->user = user;
+	user->references++;
 	mtx_unlock(&lwc_lock);
 	free(fresh, M_SHAI);
+	return (user);
+}
+
+static void
+release_user(struct lwc_user *user)
+{
+	mtx_lock(&lwc_lock);
+	if (--user->references == 0)
+		LIST_REMOVE(user, link);
+	else
+		user = NULL;
+	mtx_unlock(&lwc_lock);
+	free(user, M_SHAI);
+}
+
+void
+lwc_charge_process(struct lwc_process *process, uid_t uid)
+{
+	process->user = hold_user(uid);
+	mtx_lock(&lwc_lock);
+	processes++;
+	mtx_unlock(&lwc_lock);
 }
 
 void
 lwc_discharge_process(struct lwc_process *process)
 {
-	struct lwc_user *user = process->user;
-
 	mtx_lock(&lwc_lock);
 	processes--;
-	if (--user->processes == 0)
-		LIST_REMOVE(user, link);
-	else
-		user = NULL;
 	mtx_unlock(&lwc_lock);
+	release_user(process->user);
 	process->user = NULL;
-	free(user, M_SHAI);
+}
+
+/*
+ * Replaces what is charged to a user for something: *charged becomes the new amount.
+ * Less is always possible.
+ */
+int
+lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount)
+{
+	int error = 0;
+
+	if (amount == *charged)
+		return (0);
+	mtx_lock(&lwc_lock);
+	if (amount > *charged && user->kibibytes - *charged + amount > kibibytes_per_user) {
+		error = EAGAIN;
+	} else {
+		user->kibibytes += amount - *charged;
+		kibibytes += amount - *charged;
+		*charged = amount;
+	}
+	mtx_unlock(&lwc_lock);
+	return (error);
 }
 
 int
@@ -135,13 +187,10 @@ lwc_discharge_context(struct lwc_process *process)
 	mtx_unlock(&lwc_lock);
 }
 
-int
-lwc_charge_conduit(struct lwc_context *context)
+bool
+lwc_conduit_fits(const struct lwc_context *context)
 {
-	if (context->conduit_count >= conduits_per_context)
-		return (EAGAIN);
-	context->conduit_count++;
-	return (0);
+	return (context->conduit_count < conduits_per_context);
 }
 
 bool
@@ -155,12 +204,38 @@ shai_in_use(void)
 	return (used);
 }
 
-void
-shai_count_channel(int change)
+int
+shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user)
 {
+	u_int charged = 0;
+	int error;
+
+	*user = hold_user(uid);
+	error = lwc_charge_memory(*user, &charged, amount);
 	mtx_lock(&lwc_lock);
-	channels += change;
+	if (error == 0 && (channels >= channels_in_all || (*user)->channels >= channels_per_user))
+		error = EAGAIN;
+	if (error == 0) {
+		channels++;
+		(*user)->channels++;
+	}
 	mtx_unlock(&lwc_lock);
+	if (error != 0) {
+		(void)lwc_charge_memory(*user, &charged, 0);
+		release_user(*user);
+	}
+	return (error);
+}
+
+void
+shai_discharge_channel(struct lwc_user *user, u_int amount)
+{
+	(void)lwc_charge_memory(user, &amount, 0);
+	mtx_lock(&lwc_lock);
+	channels--;
+	user->channels--;
+	mtx_unlock(&lwc_lock);
+	release_user(user);
 }
 
 void

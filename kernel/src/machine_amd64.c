@@ -24,8 +24,8 @@ struct lwc_machine {
 	char extended[]; /* cpu_max_ext_state_size bytes */
 };
 
-static size_t
-machine_size(void)
+size_t
+lwc_machine_size(void)
 {
 	return (sizeof(struct lwc_machine) + cpu_max_ext_state_size);
 }
@@ -33,7 +33,7 @@ machine_size(void)
 struct lwc_machine *
 lwc_machine_alloc(void)
 {
-	return (malloc(machine_size(), M_SHAI, M_WAITOK | M_ZERO));
+	return (malloc(lwc_machine_size(), M_SHAI, M_WAITOK | M_ZERO));
 }
 
 void
@@ -45,7 +45,7 @@ lwc_machine_free(struct lwc_machine *machine)
 void
 lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from)
 {
-	memcpy(to, from, machine_size());
+	memcpy(to, from, lwc_machine_size());
 }
 
 void

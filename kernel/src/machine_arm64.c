@@ -21,6 +21,12 @@ struct lwc_machine {
 	struct vfpstate floating;
 };
 
+size_t
+lwc_machine_size(void)
+{
+	return (sizeof(struct lwc_machine));
+}
+
 struct lwc_machine *
 lwc_machine_alloc(void)
 {

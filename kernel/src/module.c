@@ -12,6 +12,7 @@
 
 #include <bsm/audit_kevents.h>
 
+#include <sys/jail.h>
 #include <sys/kernel.h>
 #include <sys/module.h>
 #include <sys/smp.h>
@@ -21,12 +22,34 @@
 #include "arguments.h"
 #include "treatment.h"
 
-static int module_version = LWC_VERSION;
+static unsigned allow_shai; /* the flag of the jail parameter; constant once loaded */
+
+/* Outside of jails always; in a jail, if the jail has allow.shai. */
+static bool
+is_allowed(struct thread *td)
+{
+	return (prison_allow(td->td_ucred, allow_shai));
+}
+
+/*
+ * Programs and the doctor look for the module by this variable. In a jail where its calls
+ * are not allowed it cannot be read.
+ */
+static int
+read_version(SYSCTL_HANDLER_ARGS)
+{
+	static const int version = LWC_VERSION;
+
+	(void)arg1, (void)arg2;
+	if (!is_allowed(req->td))
+		return (EPERM);
+	return (SYSCTL_OUT(req, &version, sizeof(version)));
+}
 
 SYSCTL_DECL(_shai);
 /* Readable in capability mode, in which tasks look them up. */
-SYSCTL_INT(_shai, OID_AUTO, version, CTLFLAG_RD | CTLFLAG_CAPRD, &module_version, 0,
-    "Version of the module");
+SYSCTL_PROC(_shai, OID_AUTO, version, CTLTYPE_INT | CTLFLAG_RD | CTLFLAG_CAPRD | CTLFLAG_MPSAFE,
+    NULL, 0, read_version, "I", "Version of the module");
 static SYSCTL_NODE(
     _shai, OID_AUTO, syscall, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Numbers of the system calls");
 
@@ -38,10 +61,14 @@ struct call {
 };
 
 #define CALL(name)                                                                                 \
+	static int enter_##name(struct thread *td, void *arguments)                                \
+	{                                                                                          \
+		return (is_allowed(td) ? sys_##name(td, arguments) : EPERM);                       \
+	}                                                                                          \
 	static struct call name##_call = {.number = NO_SYSCALL,                                    \
 	    .entry = {                                                                             \
 		.sy_narg = sizeof(struct name##_args) / sizeof(register_t),                        \
-		.sy_call = (sy_call_t *)sys_##name,                                                \
+		.sy_call = enter_##name,                                                           \
 		.sy_auevent = AUE_NULL,                                                            \
 		.sy_flags = SYF_CAPENABLED,                                                        \
 	    }};                                                                                    \
@@ -125,11 +152,43 @@ unload(void)
 	return (0);
 }
 
+/*
+ * Compares the options that the module was built with to the kernel's. Without RACCT here
+ * the kernel would no longer count what a process uses when it exchanges its contexts.
+ */
+static int
+check_options(void)
+{
+#ifdef RACCT
+	const bool module = true;
+#else
+	const bool module = false;
+#endif
+	bool enabled;
+	size_t size = sizeof(enabled);
+	bool kernel = kernel_sysctlbyname(
+			  curthread, "kern.racct.enable", &enabled, &size, NULL, 0, NULL, 0) == 0;
+
+	if (kernel == module)
+		return (0);
+	printf("shai: the kernel is built %s RACCT, the module %s: build the module with the"
+	       " kernel's options (KERNBUILDDIR)\n",
+	    kernel ? "with" : "without", module ? "with it" : "without");
+	return (ENOEXEC);
+}
+
 static int
 load(void)
 {
 	int error;
 
+	error = check_options();
+	if (error != 0)
+		return (error);
+	allow_shai = prison_add_allow(
+	    NULL, "shai", NULL, "Jail may use light-weight contexts and descriptor channels");
+	if (allow_shai == 0)
+		return (ENOSPC);
 	lwc_redirect_init();
 	error = register_calls();
 	if (error != 0)

@@ -24,15 +24,19 @@ struct piece {
 	vm_prot_t protection; /* of the entry */
 };
 
-/* Allows memory of the process itself, and files that are only read; no devices. */
+/*
+ * Allows memory of the process itself, and files that are only read; no devices. Files of
+ * tmpfs and shared memory objects have swap, but only what is anonymous is nobody else's.
+ */
 static bool
 is_sharable(vm_object_t object, vm_prot_t protection)
 {
 	if ((object->flags & OBJ_FICTITIOUS) != 0)
 		return (false);
-	if ((object->flags & (OBJ_ANON | OBJ_SWAP)) != 0)
+	if ((object->flags & OBJ_ANON) != 0)
 		return (true);
-	return (object->type == OBJT_VNODE && (protection & VM_PROT_WRITE) == 0);
+	return ((object->type == OBJT_VNODE || (object->flags & OBJ_SWAP) != 0) &&
+		(protection & VM_PROT_WRITE) == 0);
 }
 
 /*

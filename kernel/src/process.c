@@ -116,18 +116,19 @@ discard(struct thread *td, struct lwc_process *process, struct lwc_context *cont
 	if (context->resources.vmspace != NULL)
 		wait_for_holders(process->proc);
 	lwc_resources_free(td, context);
+	lwc_unpin(process, context);
 	lwc_discharge_context(process);
 	mtx_lock(&lwc_lock);
 	if (context->doomed)
 		TAILQ_REMOVE(&process->doomed, context, doomed_link);
 	context->doomed = false;
 	context->process = NULL;
-	unused = context->holders == 0;
+	unused = context->holders == 0 && context->references == 0;
 	mtx_unlock(&lwc_lock);
 	if (unused)
 		lwc_context_free(context);
 	if (monitor != NULL)
-		lwc_release(monitor);
+		lwc_forget(monitor);
 }
 
 /*

@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "deliver.h"
+#include "shared_state.h"
 #include "treatment.h"
 
 /*
@@ -139,8 +140,9 @@ dispatch(struct thread *td, void *arguments)
 	enum treatment treatment = treatment_of(number);
 	bool monitored = context->monitor != NULL;
 
-	if (monitored && (rules_call_in(context->redirected, number) || treatment == TREAT_FORK ||
-			     treatment == TREAT_EXECUTE))
+	if (monitored &&
+	    (rules_call_in(context->redirected, number) || treatment == TREAT_FORK ||
+		treatment == TREAT_EXECUTE || shared_state_call(td, number, td->td_sa.args)))
 		return (redirect(td, process, EPERM));
 	error = call_natively(td, process, number, treatment, arguments);
 	/*

@@ -10,17 +10,21 @@
 
 #include "arguments.h"
 
-static struct channel *
-channel_new(void)
+/* Makes the two files, without operations. */
+static int
+make_ends(struct thread *td, struct file **receiver, struct file **sender, int ends[2])
 {
-	struct channel *channel = malloc(sizeof(*channel), M_SHAI, M_WAITOK | M_ZERO);
+	int error;
 
-	mtx_init(&channel->mutex, "shai channel", NULL, MTX_DEF);
-	STAILQ_INIT(&channel->queue);
-	knlist_init_mtx(&channel->readable.si_note, &channel->mutex);
-	knlist_init_mtx(&channel->writable.si_note, &channel->mutex);
-	shai_count_channel(1);
-	return (channel);
+	error = falloc(td, receiver, &ends[0], O_CLOEXEC);
+	if (error != 0)
+		return (error);
+	error = falloc(td, sender, &ends[1], O_CLOEXEC);
+	if (error != 0) {
+		fdclose(td, *receiver, ends[0]);
+		fdrop(*receiver, td);
+	}
+	return (error);
 }
 
 int
@@ -30,16 +34,14 @@ sys_shai_channel(struct thread *td, struct shai_channel_args *arguments)
 	struct file *receiver, *sender;
 	int ends[2], error;
 
-	error = falloc(td, &receiver, &ends[0], O_CLOEXEC);
+	error = channel_new(td->td_ucred->cr_ruid, &channel);
 	if (error != 0)
 		return (error);
-	error = falloc(td, &sender, &ends[1], O_CLOEXEC);
+	error = make_ends(td, &receiver, &sender, ends);
 	if (error != 0) {
-		fdclose(td, receiver, ends[0]);
-		fdrop(receiver, td);
+		channel_free(channel);
 		return (error);
 	}
-	channel = channel_new();
 	finit(receiver, FREAD, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_receiver));
 	finit(sender, FWRITE, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_sender));
 	error = copyout(ends, arguments->ends, sizeof(ends));
@@ -94,6 +96,16 @@ make_transfer(struct thread *td, const struct shai_send_args *arguments, struct 
 	return (0);
 }
 
+/* Charges a transfer to the channel's user until it is freed. */
+static int
+charge_transfer(struct lwc_user *user, struct transfer *transfer)
+{
+	size_t bytes = sizeof(*transfer) + transfer->count * sizeof(transfer->items[0]);
+
+	transfer->user = user;
+	return (lwc_charge_memory(user, &transfer->kibibytes, howmany(bytes, 1024)));
+}
+
 /*
  * Appends a transfer, and waits for room. After a failure the caller keeps the
  * transfer.
@@ -134,7 +146,9 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 		return (error);
 	error = make_transfer(td, arguments, &transfer);
 	if (error == 0) {
-		error = enqueue(end->f_data, transfer, (end->f_flag & FNONBLOCK) == 0);
+		error = charge_transfer(((struct channel *)end->f_data)->user, transfer);
+		if (error == 0)
+			error = enqueue(end->f_data, transfer, (end->f_flag & FNONBLOCK) == 0);
 		if (error != 0)
 			channel_free_transfer(transfer, td);
 	}

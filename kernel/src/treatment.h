@@ -17,6 +17,7 @@ enum treatment {
 	TREAT_UNKNOWN = 0, /* not in the list: refused */
 	TREAT_NATIVE,      /* made as always, and also on behalf of another context */
 	TREAT_OWN,         /* made as always, on nobody's behalf: the thread's or process's state */
+	TREAT_SHARED,      /* likewise; a monitored context's goes to its monitor */
 	TREAT_FORK,        /* makes a process */
 	TREAT_EXECUTE,     /* replaces the process's image */
 	TREAT_REFUSE       /* the kernel would use a context's memory or make threads later */

@@ -20,7 +20,7 @@
 #define NAMED(number, name) [number] = #name,
 
 static const char *const names[LWC_CALLS_MAX] = {CALLS_NATIVE(NAMED) CALLS_OWN(NAMED)
-	CALLS_FORK(NAMED) CALLS_EXECUTE(NAMED) CALLS_REFUSED(NAMED)};
+	CALLS_SHARED(NAMED) CALLS_FORK(NAMED) CALLS_EXECUTE(NAMED) CALLS_REFUSED(NAMED)};
 
 /* Removes what tells older forms and private names of a call from others. */
 static const char *

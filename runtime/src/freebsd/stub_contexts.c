@@ -5,8 +5,9 @@
  * over. Calls that the kernel refuses to a session are redirected to the stub. They
  * communicate in no other way: no call of the stub waits for a session.
  *
- * Timers and pending signals belong to the process and would reach the next session, so
- * they are discarded too.
+ * Signals that others have sent to the process would reach the next session, so they are
+ * discarded. Sessions themselves can leave none, and no timers: the module sends such
+ * calls here, and they are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +15,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,8 +23,6 @@
 #include "stub_rights.h"
 #include "stub_session.h"
 #include "stub_transports.h"
-
-#define TIMERS_MAX 32 /* of a process, in the kernel */
 
 bool
 stub_has_contexts(void)
@@ -128,18 +125,6 @@ serve(struct stub *stub, struct context_links *links, int session)
 	} while (redirected_answer(stub, links, &event, &message) != STUB_OVER);
 }
 
-static void
-end_timers(void)
-{
-	static const struct itimerval never;
-
-	(void)setitimer(ITIMER_REAL, &never, NULL);
-	(void)setitimer(ITIMER_VIRTUAL, &never, NULL);
-	(void)setitimer(ITIMER_PROF, &never, NULL);
-	for (int timer = 0; timer < TIMERS_MAX; timer++)
-		(void)syscall(SYS_ktimer_delete, timer);
-}
-
 /*
  * Discards pending signals, which are all blocked here. Signals that ask the worker
  * to end are kept, since they are not meant for the session.
@@ -176,7 +161,6 @@ stub_run_contexts(struct stub *stub)
 
 		serve(stub, &links, session);
 		(void)close(session);
-		end_timers();
 		discard_signals();
 		redirected_drain(&links);
 		(void)stub_end_session(stub);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Memory that a context keeps from being paged out while it is not current. A process has
+ * one address space and one table at a time, and the system's limits count those; what
+ * its other contexts have is charged to the user here.
+ *
+ * Counted are the structures, the registers, the table of descriptors, the grants, and
+ * locked pages. Page tables are not: pages that are touched are charged as swap, and
+ * there is at most one page table for each of them and a few for each address space.
+ */
+#include "context.h"
+
+#include <vm/pmap.h>
+#include <vm/vm.h>
+#include <vm/vm_map.h>
+
+#define KIBIBYTE 1024
+
+static u_int
+kibibytes_of(const struct lwc_resources *resources)
+{
+	size_t bytes = sizeof(struct lwc_context) + lwc_machine_size() + sizeof(struct vmspace) +
+		       sizeof(struct sigacts) + sizeof(struct filedesc);
+
+	bytes += resources->files->fd_nfiles * sizeof(struct filedescent);
+	bytes += ptoa(pmap_wired_count(vmspace_pmap(resources->vmspace)));
+	return (howmany(bytes, KIBIBYTE));
+}
+
+int
+lwc_pin(
+    struct lwc_process *process, struct lwc_context *context, const struct lwc_resources *resources)
+{
+	return (lwc_charge_memory(process->user, &context->kibibytes, kibibytes_of(resources)));
+}
+
+int
+lwc_charge_conduit(struct lwc_process *process, struct lwc_context *context)
+{
+	size_t bytes = (context->conduit_count + 1) * sizeof(struct conduit_node);
+	int error;
+
+	if (!lwc_conduit_fits(context))
+		return (EAGAIN);
+	error =
+	    lwc_charge_memory(process->user, &context->conduit_kibibytes, howmany(bytes, KIBIBYTE));
+	if (error == 0)
+		context->conduit_count++;
+	return (error);
+}
+
+void
+lwc_unpin(struct lwc_process *process, struct lwc_context *context)
+{
+	(void)lwc_charge_memory(process->user, &context->kibibytes, 0);
+	(void)lwc_charge_memory(process->user, &context->conduit_kibibytes, 0);
+}
