@@ -42,7 +42,7 @@ def write(port: Port, machine: str, files: Sequence[manifest.File], time: int, p
     unfinished = path.with_name(path.name + ".new")
     # One thread: with several, the result depends on their number.
     subprocess.run(
-        ["zstd", "--quiet", "--force", "--single-thread", "-19", "-", "-o", str(unfinished)],
+        ["zstd", "--quiet", "--force", "--single-thread", "-12", "-", "-o", str(unfinished)],
         input=content.getbuffer(), check=True,
     )  # fmt: skip
     unfinished.replace(path)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -74,9 +75,12 @@ def read(folder: Path) -> Port:
 def variables(folder: Path, *names: str) -> list[str]:
     """Return the values of make's variables, by the make that FreeBSD has."""
     words = [word for name in names for word in ("-V", "${" + name + "}")]
+    # GNU make hands its flags on, which this make does not know.
+    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS"}}
     printed = subprocess.run(
-        ["bmake", "-r", "-m", str(_STAND_INS), *words], cwd=folder, capture_output=True, text=True, check=True
-    )
+        ["bmake", "-r", "-m", str(_STAND_INS), *words],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
     return printed.stdout.splitlines()
 
 

@@ -80,7 +80,8 @@ def test_both_have_the_version_of_the_collection() -> None:
     assert versions == {yaml.safe_load((stage.ROOT / "ansible" / "galaxy.yml").read_text())["version"]}
 
 
-def test_names_and_origins() -> None:
+def test_names_and_origins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEFLAGS", "w --no-print-directory")  # as make freebsd-package has it
     origins = {port.read(_PORTS / name).origin for name in ("shai", "shai-kmod")}
     assert origins == {"sysutils/shai", "sysutils/shai-kmod"}
 

@@ -24,9 +24,17 @@ func main() {
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		environment: os.Getenv,
 		probe:       probe,
-		monitor:     monitor.Run,
+		monitor:     runMonitor,
 	}
 	os.Exit(program.run(ctx, os.Args[1:]))
+}
+
+// runMonitor runs the monitor, also when the process that reads its messages has ended:
+// daemon(8) does so while the monitor still stops its tasks. Tasks would inherit a signal
+// that is ignored, but not one that is caught.
+func runMonitor(ctx context.Context, options monitor.Options) error {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return monitor.Run(ctx, options)
 }
 
 // probe examines this machine for the monitor that this program would run.
