@@ -7,6 +7,9 @@
  * that, a thread that has just given its vector back may still execute our last
  * instructions. quiesce_all_cpus() waits until every processor has been idle once, so
  * that no such thread is left.
+ *
+ * The linker checks the kernel's major version. Structures that we read change in minor
+ * releases too, so a module that was built for another one does not load.
  */
 #include "context.h"
 
@@ -133,9 +136,14 @@ any_process_installed(void)
 	return (found);
 }
 
+static bool loaded;
+
 static int
 unload(void)
 {
+	/* The kernel also asks for this after a load that failed. */
+	if (!loaded)
+		return (0);
 	if (shai_in_use() || any_process_installed())
 		return (EBUSY);
 	/* From here on no call begins, and the calls that had begun have ended. */
@@ -149,6 +157,7 @@ unload(void)
 	}
 	(void)quiesce_all_cpus("shaiun", 0);
 	lwc_vectors_fini();
+	loaded = false;
 	return (0);
 }
 
@@ -178,11 +187,24 @@ check_options(void)
 }
 
 static int
+check_release(void)
+{
+	if (rules_same_release(__FreeBSD_version, osreldate))
+		return (0);
+	printf("shai: the module was built for FreeBSD %d, and this kernel is %d; "
+	       "build the module for this release\n",
+	    __FreeBSD_version, osreldate);
+	return (ENOEXEC);
+}
+
+static int
 load(void)
 {
 	int error;
 
-	error = check_options();
+	error = check_release();
+	if (error == 0)
+		error = check_options();
 	if (error != 0)
 		return (error);
 	allow_shai = prison_add_allow(
@@ -193,6 +215,7 @@ load(void)
 	error = register_calls();
 	if (error != 0)
 		lwc_vectors_fini();
+	loaded = error == 0;
 	return (error);
 }
 

@@ -132,6 +132,12 @@ rules_may_grant(bool monitored, bool confined, bool monitor_of_target)
 }
 
 bool
+rules_same_release(int version, int other)
+{
+	return (version / 1000 == other / 1000);
+}
+
+bool
 rules_call_in(const uint64_t words[LWC_CALL_WORDS], int number)
 {
 	if (number < 0 || number >= LWC_CALLS_MAX)

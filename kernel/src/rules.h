@@ -89,6 +89,12 @@ int rules_check_conduit(const struct shai_conduit *conduit);
 bool rules_may_grant(bool monitored, bool confined, bool monitor_of_target);
 
 /*
+ * Reports whether two numbers of FreeBSD's version are of the same minor release, in which
+ * the kernel's structures stay as they are: 1403000 and 1403503 are, 1402000 is not.
+ */
+bool rules_same_release(int version, int other);
+
+/*
  * Reports whether a call's number is in a set. A number outside the set's range
  * counts as in it.
  */

@@ -233,6 +233,17 @@ call_sets(void **state)
 	assert_true(rules_call_in(words, -1));
 }
 
+static void
+releases(void **state)
+{
+	(void)state;
+	assert_true(rules_same_release(1403000, 1403000));
+	assert_true(rules_same_release(1403000, 1403503));
+	assert_false(rules_same_release(1403503, 1404000));
+	assert_false(rules_same_release(1403000, 1402504));
+	assert_false(rules_same_release(1500068, 1400097));
+}
+
 int
 main(void)
 {
@@ -246,6 +257,7 @@ main(void)
 	    cmocka_unit_test(conduits),
 	    cmocka_unit_test(grants),
 	    cmocka_unit_test(call_sets),
+	    cmocka_unit_test(releases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
