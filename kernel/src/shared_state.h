@@ -3,7 +3,8 @@
  * What all contexts of a process share, because no switch exchanges it: timers, limits,
  * priorities, names, counts of use, signals that are pending. A monitored context must
  * not change it, for contexts after it would find what it left, nor read what others
- * left.
+ * left. ../tests/state/fields.txt says of every field of thread and process why it is
+ * exchanged, refused here, or need be neither.
  */
 #ifndef SHAI_SHARED_STATE_H
 #define SHAI_SHARED_STATE_H
