@@ -42,6 +42,7 @@ extern const struct check channel_checks[];
 extern const struct check transfer_checks[];
 extern const struct check isolation_checks[];
 extern const struct check limit_checks[];
+extern const struct check unload_checks[];
 extern const struct check stress_checks[];
 
 /* Returns a specification with nothing but its version and source. */
@@ -61,8 +62,14 @@ int wait_for(long child);
 /* The path with which this program was started, to execute it again. */
 extern const char *own_path;
 
+/* Executes this program with one argument. */
+_Noreturn void execute(const char *argument);
+
 /* Returns the exit status of the program when a check executes it with an argument. */
 int executed(const char *argument);
+
+/* The same for the argument "descriptor". */
+int executed_with_descriptor(void);
 
 void print_figures(void);
 

@@ -10,7 +10,7 @@
 #include "check.h"
 
 static const char *const counted[] = {
-    "shai.count.contexts", "shai.count.descriptors", "shai.count.processes", "shai.count.channels"};
+    "shai.count.contexts", "shai.count.files", "shai.count.processes", "shai.count.channels"};
 #define COUNTED (sizeof(counted) / sizeof(counted[0]))
 
 const char *own_path;
@@ -53,6 +53,15 @@ ignore_signal(int number)
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_IGN;
 	REQUIRE_EQUAL(CALL3(SYS_sigaction, number, &action, NULL), 0);
+}
+
+_Noreturn void
+execute(const char *argument)
+{
+	const char *arguments[] = {own_path, argument, NULL}, *environment[] = {NULL};
+
+	(void)CALL3(SYS_execve, own_path, arguments, environment);
+	leave(30);
 }
 
 int
@@ -134,8 +143,8 @@ void
 start(const long *block)
 {
 	static const struct check *const all[] = {context_checks, resource_checks, redirect_checks,
-	    behalf_checks, process_checks, channel_checks, transfer_checks, isolation_checks,
-	    limit_checks, stress_checks};
+	    behalf_checks, process_checks, channel_checks, transfer_checks, unload_checks,
+	    isolation_checks, limit_checks, stress_checks};
 	const char *const *arguments = (const char *const *)(block + 1);
 	const char *const *words = arguments + block[0]; /* none */
 	int passed = 0, failed = 0;

@@ -128,25 +128,6 @@ fork_with_contexts(void)
 	REQUIRE_EQUAL(wait_for(child), 8);
 }
 
-#define KEPT 50 /* a context's descriptor that outlives execve(2) */
-
-/* The module stays while a descriptor of a context, even a dead one, can be closed. */
-static int
-executed_with_descriptor(void)
-{
-	long module = CALL1(SYS_kldfind, "shai.ko");
-
-	if (read_variable("shai.count.processes") != 0)
-		return 25;
-	if (read_variable("shai.count.descriptors") != 1)
-		return 26;
-	if (CALL1(SYS_kldunload, module) != -EBUSY)
-		return 27;
-	if (CALL1(SYS_close, KEPT) != 0)
-		return 28;
-	return read_variable("shai.count.descriptors") == 0 ? 0 : 29;
-}
-
 int
 executed(const char *argument)
 {
@@ -165,15 +146,6 @@ executed(const char *argument)
 	if (CALL0(SYS_getpid) <= 0)
 		return 24;
 	return 11;
-}
-
-static void
-execute(const char *argument)
-{
-	const char *arguments[] = {own_path, argument, NULL}, *environment[] = {NULL};
-
-	(void)CALL3(SYS_execve, own_path, arguments, environment);
-	leave(30);
 }
 
 static void
@@ -376,42 +348,6 @@ no_shared_segments(void)
 	REQUIRE_EQUAL(CALL3(SYS_shmctl, segment, IPC_RMID, 0), 0);
 }
 
-static void
-unload_is_refused(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	long module = CALL1(SYS_kldfind, "shai.ko");
-	int ends[2];
-
-	REQUIRE(module > 0);
-	REQUIRE_EQUAL(shai_channel(ends), 0);
-	REQUIRE_EQUAL(CALL1(SYS_kldunload, module), -EBUSY);
-	REQUIRE_EQUAL(CALL1(SYS_close, ends[0]), 0);
-	REQUIRE_EQUAL(CALL1(SYS_kldunload, module), -EBUSY);
-	REQUIRE_EQUAL(CALL1(SYS_close, ends[1]), 0);
-	if (create(&spec, &event))
-		leave(1);
-	REQUIRE_EQUAL(CALL1(SYS_close, event.descriptor), 0);
-	REQUIRE_EQUAL(CALL1(SYS_kldunload, module), -EBUSY);
-	/* Not even with LINKER_UNLOAD_FORCE. */
-	REQUIRE(CALL2(SYS_kldunloadf, module, 1) < 0);
-}
-
-/* dup2(2) clears close-on-exec. */
-static void
-unload_is_refused_for_a_descriptor(void)
-{
-	static const char descriptor[] = "descriptor";
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-
-	if (create(&spec, &event))
-		leave(1);
-	REQUIRE_EQUAL(CALL2(SYS_dup2, event.descriptor, KEPT), KEPT);
-	execute(descriptor);
-}
-
 const struct check process_checks[] = {
     {"limit of a process", limit_of_a_process, 0},
     {"limit of a user", limit_of_a_user, 0},
@@ -425,7 +361,5 @@ const struct check process_checks[] = {
     {"no asynchronous I/O, no change of jail", no_asynchronous_input, 0},
     {"no call that nobody has decided on", no_other_calls, 0},
     {"no System V segments", no_shared_segments, 0},
-    {"unloading is refused while in use", unload_is_refused, 0},
-    {"unloading is refused for a descriptor kept by execve", unload_is_refused_for_a_descriptor, 0},
     {NULL, NULL, 0},
 };

@@ -42,6 +42,7 @@ channel_new(uid_t uid, struct channel **out)
 		return (error);
 	channel = malloc(sizeof(*channel), M_SHAI, M_WAITOK | M_ZERO);
 	channel->user = user;
+	channel->ends = 2;
 	mtx_init(&channel->mutex, "shai channel", NULL, MTX_DEF);
 	STAILQ_INIT(&channel->queue);
 	knlist_init_mtx(&channel->readable.si_note, &channel->mutex);
@@ -79,7 +80,10 @@ channel_wake(struct channel *channel, struct selinfo *which)
 	KNOTE_LOCKED(&which->si_note, 0);
 }
 
-/* Handles the close of an end. The second close frees the channel. */
+/*
+ * Handles the close of an end. The second close that comes to its end frees the channel: what
+ * was in it is charged to its user.
+ */
 static void
 end_closed(struct channel *channel, bool receiver, struct thread *td)
 {
@@ -97,12 +101,14 @@ end_closed(struct channel *channel, bool receiver, struct thread *td)
 		channel->sender_closed = true;
 		channel_wake(channel, &channel->readable);
 	}
-	last = channel->receiver_closed && channel->sender_closed;
 	mtx_unlock(&channel->mutex);
 	while ((transfer = STAILQ_FIRST(&dropped)) != NULL) {
 		STAILQ_REMOVE_HEAD(&dropped, link);
 		channel_free_transfer(transfer, td);
 	}
+	mtx_lock(&channel->mutex);
+	last = --channel->ends == 0;
+	mtx_unlock(&channel->mutex);
 	if (!last)
 		return;
 	seldrain(&channel->readable);
@@ -114,6 +120,7 @@ static int
 receiver_close(struct file *fp, struct thread *td)
 {
 	end_closed(fp->f_data, true, td);
+	shai_count_file(-1); /* at last: the module can be unloaded now */
 	return (0);
 }
 
@@ -121,6 +128,7 @@ static int
 sender_close(struct file *fp, struct thread *td)
 {
 	end_closed(fp->f_data, false, td);
+	shai_count_file(-1);
 	return (0);
 }
 

@@ -27,6 +27,7 @@ struct channel {
 	struct mtx mutex;
 	STAILQ_HEAD(, transfer) queue; /* (c) */
 	u_int length;                  /* (c) */
+	u_int ends;                    /* (c) whose close has not come to its end */
 	bool receiver_closed;          /* (c) */
 	bool sender_closed;            /* (c) */
 	struct selinfo readable;

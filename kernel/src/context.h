@@ -219,7 +219,7 @@ int lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount);
 int shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user);
 void shai_discharge_channel(struct lwc_user *user, u_int amount);
 bool shai_in_use(void);
-void shai_count_descriptor(int change);
+void shai_count_file(int change);
 void shai_count_redirection(void);
 void shai_count_switch(void);
 void shai_count_withheld(u_int number);

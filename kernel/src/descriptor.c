@@ -18,17 +18,15 @@ descriptor_close(struct file *fp, struct thread *td)
 	struct lwc_process *process;
 
 	fp->f_data = NULL;
-	if (reference == NULL)
-		return (0);
 	lwc_release(reference->context);
 	free(reference, M_SHAI);
-	shai_count_descriptor(-1);
 	/* If another process drops the last reference, the work is left to the owner. */
 	if (td != NULL && td == curthread) {
 		process = lwc_process_of(td->td_proc);
 		if (process != NULL && process->current != NULL)
 			lwc_reap(td, process);
 	}
+	shai_count_file(-1); /* at last: the module can be unloaded now */
 	return (0);
 }
 
@@ -83,7 +81,7 @@ lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descrip
 	reference->context = context;
 	reference->rights = LWC_RIGHTS_ALL;
 	lwc_hold(context);
-	shai_count_descriptor(1);
+	shai_count_file(1);
 	finit(fp, FREAD | FWRITE, DTYPE_DEV, reference, __DECONST(struct fileops *, &lwc_fileops));
 	error = finstall(td, fp, descriptor, O_CLOEXEC, NULL);
 	fdrop(fp, td);

@@ -30,7 +30,7 @@ static u_int processes;                                            /* (l) */
 static u_int contexts;                                             /* (l) */
 static u_int channels;                                             /* (l) */
 static u_int kibibytes;                                            /* (l) */
-static u_int descriptors;     /* (l) of contexts, including dead ones */
+static u_int files;           /* (l) of ours, until their close has ended */
 static uint64_t redirections; /* atomic */
 static uint64_t switches;     /* atomic */
 static uint64_t withheld;     /* atomic */
@@ -63,8 +63,8 @@ SYSCTL_UINT(_shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts
 SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0, "Descriptor channels");
 SYSCTL_UINT(_shai_count, OID_AUTO, kibibytes, CTLFLAG_RD, &kibibytes, 0,
     "Memory that contexts and channels pin, in KiB");
-SYSCTL_UINT(_shai_count, OID_AUTO, descriptors, CTLFLAG_RD, &descriptors, 0,
-    "Open descriptors of contexts, including dead ones");
+SYSCTL_UINT(_shai_count, OID_AUTO, files, CTLFLAG_RD, &files, 0,
+    "Open files: descriptors of contexts, also of dead ones, and ends of channels");
 SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
     "System calls redirected to a monitor since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
@@ -199,7 +199,7 @@ shai_in_use(void)
 	bool used;
 
 	mtx_lock(&lwc_lock);
-	used = processes != 0 || contexts != 0 || channels != 0 || descriptors != 0;
+	used = processes != 0 || contexts != 0 || channels != 0 || files != 0;
 	mtx_unlock(&lwc_lock);
 	return (used);
 }
@@ -239,10 +239,10 @@ shai_discharge_channel(struct lwc_user *user, u_int amount)
 }
 
 void
-shai_count_descriptor(int change)
+shai_count_file(int change)
 {
 	mtx_lock(&lwc_lock);
-	descriptors += change;
+	files += change;
 	mtx_unlock(&lwc_lock);
 }
 

@@ -42,6 +42,7 @@ sys_shai_channel(struct thread *td, struct shai_channel_args *arguments)
 		channel_free(channel);
 		return (error);
 	}
+	shai_count_file(2);
 	finit(receiver, FREAD, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_receiver));
 	finit(sender, FWRITE, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_sender));
 	error = copyout(ends, arguments->ends, sizeof(ends));
