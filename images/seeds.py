@@ -56,7 +56,7 @@ def _make(content: Path, made: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C", "TZ": "UTC", "SOURCE_DATE_EPOCH": "0"},
+            env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"},
         )
     except FileNotFoundError as error:
         raise ImageError("xorriso is missing, so no seed can be made: install the package xorriso") from error

@@ -144,6 +144,26 @@ def test_a_line_that_is_no_plain_key_is_refused(line: str) -> None:
         machine.authorized_keys(f"{key}\n{hostile}\n")
 
 
+def test_a_certificate_is_refused(tmp_path: Path) -> None:
+    """A certificate's line is a key with options of its own."""
+    for name in ("authority", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+    signing: list[str | Path] = [
+        "ssh-keygen",
+        "-q",
+        "-s",
+        tmp_path / "authority",
+        "-I",
+        "user",
+        "-O",
+        "force-command=/bin/sh",
+    ]
+    subprocess.run([*signing, tmp_path / "user.pub"], check=True)
+    with pytest.raises(ImageError, match="begins with 'ssh-ed25519-cert-v01"):
+        machine.authorized_keys((tmp_path / "user-cert.pub").read_text())
+    assert machine.authorized_keys((tmp_path / "user.pub").read_text())
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# none\n"])
 def test_a_machine_that_nobody_could_enter_is_refused(text: str) -> None:
     with pytest.raises(ImageError, match="nobody could log in"):

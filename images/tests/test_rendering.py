@@ -24,7 +24,11 @@ SECRET_OR_PASSWORD = ("passwd", "plain_text_passwd", "hashed_passwd", "chpasswd"
 
 
 def parsed(first_boot: dict[str, Any]) -> dict[str, Any]:
-    return {name: yaml.safe_load(text) for name, text in render(first_boot).items()}
+    """Read what is rendered with both readers: cloud-init uses Python's, and nuageinit the C library."""
+    files = render(first_boot)
+    read = {name: yaml.safe_load(text) for name, text in files.items()}
+    assert {name: yaml.load(text, Loader=yaml.CSafeLoader) for name, text in files.items()} == read
+    return read
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
