@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from crds.schema import name, number, record, rule, text
+from crds.schema import name, number, record, rule, text, word
 
 _MEMBERS_LIMIT = 64
 
@@ -46,6 +46,13 @@ HOST = record(
             ),
         ),
         "maxMembers": number("The maximum number of members on it.", least=1, most=_MEMBERS_LIMIT, default=8),
+        "state": word(
+            "Active, or Gone: you have made sure that it is switched off or wiped, so that none of its virtual "
+            "machines can run again. They are made anew on other hosts, and its data are lost. Provider bhyve only.",
+            "Active",
+            "Gone",
+            default="Active",
+        ),
     },
     required=("name", "address", "privateKeySecret", "hostKey"),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from crds import condition
 from crds.condition import Condition
-from crds.kinds import shared
+from crds.kinds import shared, virtualmachine
 from crds.kinds.host import HOST
+from crds.kinds.network import ADDRESSES, NETWORK, prefix
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
@@ -26,14 +27,9 @@ from crds.schema import (
     word,
 )
 
-_HOSTS = 64
 _HOUR = 3600
 _NAME_LENGTH = 52
 """A member's name is the pool's with a hyphen and a number, and a host name has at most 63 characters."""
-
-_RANGE = "self.network.addresses"
-_PREFIX = f"(cidr({_RANGE}).prefixLength() - (cidr({_RANGE}).ip().family() == 6 ? 96 : 0))"
-"""The prefix in the sense of IPv4. The first and the last address of a range are not used."""
 
 _RESERVED = rule(
     "!(self.name in ['IMAGE', 'DATA', 'MEMBER_ADDRESS', 'REDIS_SOCKET'])",
@@ -106,17 +102,26 @@ _SPEC = record(
         ),
         "replicas": number("The desired number of members.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(
-            "Where members are installed. local: on the operator's machine. linux: on the listed hosts, by SSH. "
-            "Immutable.",
+            "Where members are installed. local: on the operator's machine. linux: on the listed hosts, by SSH. bhyve: "
+            "in jails of virtual machines on the listed FreeBSD hosts. Immutable.",
             "local",
             "linux",
+            "bhyve",
             rules=(
                 immutable(
                     "members cannot move between providers; make another pool and change spec.pool of the pipelines"
                 ),
             ),
         ),
-        "hosts": keyed("The machines for members; provider linux only.", HOST, by="name", most=_HOSTS),
+        "hosts": keyed(
+            "The machines for members; providers linux and bhyve only.",
+            HOST,
+            by="name",
+            most=virtualmachine.HOSTS_LIMIT,
+        ),
+        "jails": virtualmachine.jails(),
+        "requires": virtualmachine.requires(),
+        "virtualMachine": virtualmachine.SPEC,
         "maxMembers": number(
             "The maximum number of members on the operator's machine; provider local only.",
             least=1,
@@ -183,27 +188,7 @@ _SPEC = record(
             "Values for $(NAME) on all members. The provider adds IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET.",
             rules=(_RESERVED,),
         ),
-        "network": record(
-            "Addresses of the members.",
-            {
-                "addresses": text(
-                    "The range, as a CIDR; the member with ordinal i has the (i+1)th address that a machine can have. "
-                    "Immutable.",
-                    longest=64,
-                    default="127.0.10.0/24",
-                    rules=(
-                        rule("isCIDR(self)", "not a range of addresses; expected a form such as 127.0.10.0/24"),
-                        rule(
-                            "!isCIDR(self) || cidr(self) == cidr(self).masked()",
-                            "the range does not begin at this address; set the bits after the prefix to zero",
-                        ),
-                        immutable("members are known by their addresses; make another pool"),
-                    ),
-                ),
-                "monitorPort": number("Port of the members' monitors.", least=1, most=65535, default=8443),
-            },
-            default={},
-        ),
+        "network": NETWORK,
         "update": record(
             "How members are updated when the pool changes.",
             {
@@ -247,18 +232,19 @@ _SPEC = record(
     required=("provider",),
     rules=(
         rule(
-            "self.provider != 'linux' || (has(self.hosts) && size(self.hosts) > 0)",
-            "hosts is missing; provider linux needs at least one",
+            "self.provider == 'local' || (has(self.hosts) && size(self.hosts) > 0)",
+            "hosts is missing; providers linux and bhyve need at least one",
         ),
         rule(
-            "self.provider == 'linux' || !has(self.hosts) || size(self.hosts) == 0",
-            "hosts is given, but provider local has none; remove it or choose provider linux",
+            "self.provider != 'local' || !has(self.hosts) || size(self.hosts) == 0",
+            "hosts is given, but provider local has none; remove it or choose provider linux or bhyve",
         ),
         rule(
-            f"!isCIDR({_RANGE}) || {_PREFIX} < 24 || self.replicas <= [254, 126, 62, 30, 14, 6, 2, 0, 0][{_PREFIX} - "
-            f"24]",
+            f"!isCIDR({ADDRESSES}) || {prefix(ADDRESSES)} < 24 || self.replicas <= "
+            f"[254, 126, 62, 30, 14, 6, 2, 0, 0][{prefix(ADDRESSES)} - 24]",
             "the range has too few addresses; lower replicas, or make another pool with a larger range",
         ),
+        *virtualmachine.RULES,
     ),
 )
 
@@ -311,6 +297,7 @@ JAIL_POOL = Resource(
                 ),
             },
         ),
+        **virtualmachine.STATUS,
     },
     conditions={
         "Ready": Condition(
@@ -325,13 +312,14 @@ JAIL_POOL = Resource(
                 "TaskFailed",
                 "AnalysisFailed",
                 "Draining",
+                "EnforcementInsufficient",
             ),
             others=("Provisioned",),
         ),
         "Progressing": Condition(
             "Whether provisioning, an update or a rollout is in progress.",
-            true=("Provisioning", "Draining", "Updating", "Progressing"),
-            false=("Complete", *condition.HOLDING_REASONS),
+            true=("Provisioning", "Draining", "Updating", "Progressing", "Replacing"),
+            false=("Complete", "ReplacementHeld", "ReplacementRolledBack", *condition.HOLDING_REASONS),
         ),
         "Provisioned": Condition(
             "Whether the members could be provisioned.",
@@ -347,6 +335,16 @@ JAIL_POOL = Resource(
                 "TimedOut",
                 "ImageMissing",
                 "Cancelled",
+                "Surveying",
+                "NoVirtualization",
+                "StorageFull",
+                "ImageFetchFailed",
+                "ChecksumMismatch",
+                "ArchitectureMismatch",
+                "GuestUnreachable",
+                "BridgeConflict",
+                "JailStuck",
+                "ClockSkew",
             ),
         ),
     },
@@ -359,12 +357,14 @@ JAIL_POOL = Resource(
         condition_column("Reason", "Ready", "reason"),
         Column("Serves", ".status.namespace", wide=True),
         Column("Image", ".spec.image", wide=True),
+        Column("Hosts", ".status.placement", wide=True),
         Column("Release", ".status.stableRelease", wide=True),
         Column("Candidate", ".status.candidateRelease", wide=True),
         condition_column("Message", "Ready", "message", wide=True),
     ),
     selectable=(".spec.provider",),
     rules=(
+        virtualmachine.NAME_RULE,
         rule_at_birth(
             "size(self.spec.directory) + size(self.metadata.name) <= 55",
             "spec.directory is too long for sockets beneath it; with the pool's name it may have 55 characters",

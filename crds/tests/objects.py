@@ -60,6 +60,13 @@ SPECS: dict[str, dict[str, Any]] = {
     "Benchmark": {"pipeline": "p"},
 }
 
+BHYVE: tuple[tuple[str, Any], ...] = (
+    ("provider", "bhyve"),
+    ("virtualMachine", {"image": "freebsd-14.3-amd64", "storage": {"dataset": "zroot/shai"}}),
+    ("network", {"addresses": "198.51.100.0/25", "machines": "198.51.100.128/25", "gateway": "198.51.100.254"}),
+)
+"""Changes that make a pool of jails in virtual machines."""
+
 Change = tuple[str, Any]
 """A path such as ``hosts.0.port`` in spec, or ``metadata.name``, and its new value."""
 
@@ -77,7 +84,8 @@ def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
         "spec": copy.deepcopy(SPECS[kind]),
     }
     for place, value in changes:
-        _put(made, place if place.startswith(("metadata.", "status.")) else f"spec.{place}", value)
+        whole = place if place.startswith(("metadata.", "status.")) else f"spec.{place}"
+        _put(made, whole, value if value is ABSENT else copy.deepcopy(value))
     return made
 
 

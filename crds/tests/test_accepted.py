@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from crds.tests.objects import ABSENT, SPECS, Change, create, good, path, try_create
+from crds.tests.objects import ABSENT, BHYVE, SPECS, Change, create, good, path, try_create
 from testing.cluster import ROOT
 
 if TYPE_CHECKING:
@@ -100,6 +100,32 @@ CASES: dict[str, tuple[str, tuple[Change, ...]]] = {
     "a host by its name and another kind of key": (
         "JailPool",
         (("hosts.0.address", "host1.example.org"), ("hosts.0.hostKey", "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTI=")),
+    ),
+    "jails in virtual machines": ("JailPool", BHYVE),
+    "the most members in the fewest virtual machines": (
+        "JailPool",
+        (*BHYVE, ("jails", 1), ("replicas", 126)),
+    ),
+    "virtual machines with addresses of version 6": (
+        "JailPool",
+        (*BHYVE, ("network", {"addresses": "fd00::/112", "machines": "fd01::/112", "gateway": "fd01::ffff"})),
+    ),
+    "all about virtual machines": (
+        "JailPool",
+        (
+            *BHYVE,
+            ("virtualMachine.checksum", "0f" * 64),
+            ("virtualMachine.mirror", "https://mirror.example.org/freebsd"),
+            ("virtualMachine.storage", {"directory": "/var/shai-vms"}),
+            ("virtualMachine.replacement", "Automatic"),
+            ("network.nameservers", ["198.51.100.253", "2001:db8::53"]),
+            ("network.uplink", "igb0.100"),
+            ("network.subnet", "198.51.100.0/24"),
+            ("network.gateway", "198.51.100.254"),
+            ("jails", 8),
+            ("requires", "Capsicum"),
+            ("hosts.0.state", "Gone"),
+        ),
     ),
     "a schedule of steps, lists and names": ("OfflineAnalysis", (("schedule", "*/15 0-5,22 1,L jan-mar mon#1"),)),
     "a scheduled run": (

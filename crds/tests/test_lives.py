@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crds import kinds
-from crds.tests.objects import ABSENT, RESOURCES, REVISION, Change, create, good, path
+from crds.tests.objects import ABSENT, BHYVE, RESOURCES, REVISION, Change, create, good, path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,33 @@ IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
     ("JailPool", {"directory": "/srv"}, "members would lose their data"),
     ("JailPool", {"network": {"addresses": "127.0.12.0/24"}}, "members are known by their addresses"),
 ]
+
+
+BHYVE_IMMUTABLE: list[tuple[dict[str, Any], str]] = [
+    ({"jails": 5}, "jails cannot change"),
+    ({"network": {"machines": "198.51.101.0/24", "gateway": None}}, "virtual machines are known by their addresses"),
+    ({"virtualMachine": {"storage": {"dataset": "tank/shai"}}}, "virtual machines would stay behind"),
+    ({"virtualMachine": {"storage": {"dataset": None, "directory": "/vms"}}}, "virtual machines would stay behind"),
+    ({"virtualMachine": {"diskGibibytes": 10}}, "a disk cannot shrink"),
+    ({"provider": "linux", "virtualMachine": None}, "cannot move between providers"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BHYVE_IMMUTABLE)
+def test_virtual_machines_cannot_change(
+    devcluster: Cluster, namespace: str, change: dict[str, Any], message: str
+) -> None:
+    made = create(devcluster, good("JailPool", namespace, *BHYVE), namespace)
+    assert made.status_code == 201, made.json()
+    url = path("JailPool", namespace, namespace)
+    answer = merge(devcluster, url, {"spec": change})
+    assert (answer.status_code, message in answer.json()["message"]) == (422, True), answer.json()
+    grown = merge(
+        devcluster,
+        url,
+        {"spec": {"jails": 4, "virtualMachine": {"image": "freebsd-15.0-amd64", "diskGibibytes": 30}}},
+    )
+    assert grown.status_code == 200, grown.json()
 
 
 @pytest.mark.parametrize(("kind", "change", "message"), IMMUTABLE)

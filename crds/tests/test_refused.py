@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from crds.tests.objects import ABSENT, HASH, SPECS, Change, good, try_create
+from crds.tests.objects import ABSENT, BHYVE, HASH, SPECS, Change, good, try_create
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster
@@ -57,6 +57,51 @@ PLAIN = "expected a plain path"
 ADDRESS = "not an address; expected a form such as 127.0.0.1:8640"
 SERVICE = "not a host and a port"
 SCHEDULE = "not a schedule; expected five fields"
+
+OTHERS = "belong to provider bhyve; remove them"
+
+BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
+    ("hosts is missing", (("hosts", ABSENT),)),
+    ("virtualMachine is missing", (("virtualMachine", ABSENT),)),
+    ("network.machines is missing", (("network.machines", ABSENT), ("network.gateway", ABSENT))),
+    ("machines and addresses overlap", (("network.machines", "198.51.100.0/25"), ("network.gateway", ABSENT))),
+    ("machines and addresses overlap", (("network.machines", "198.51.100.0/24"),)),
+    ("machines and addresses overlap", (("network.machines", "198.51.100.64/26"), ("network.gateway", ABSENT))),
+    ("not a range of addresses", (("network.machines", "198.51.100.128"),)),
+    ("the range does not begin at this address", (("network.machines", "198.51.100.129/25"),)),
+    ("network.machines has too few addresses", (("network.machines", "198.51.100.252/30"), ("replicas", 9))),
+    ("network.machines has too few addresses", (("jails", 1), ("replicas", 127), ("network.addresses", "10.0.0.0/8"))),
+    ("gateway is not in subnet", (("network.gateway", "198.51.100.1"),)),
+    ("gateway is not in subnet", (("network.gateway", "10.0.0.1"), ("network.subnet", "198.51.100.0/24"))),
+    ("subnet does not contain addresses and machines", (("network.subnet", "198.51.100.128/25"),)),
+    ("not an address; expected a form such as", (("network.gateway", "router"),)),
+    ("not an address; expected a form such as", (("network.nameservers", ["ns1.example.org"]),)),
+    ("nameservers: Too many: 4", (("network.nameservers", [f"198.51.100.{n}" for n in range(4)]),)),
+    ("uplink in body should match", (("network.uplink", "em0;reboot"),)),
+    ("uplink: Too long", (("network.uplink", "e" * 16),)),
+    ("jails in body should be less than or equal to 16", (("jails", 17),)),
+    ("jails in body should be greater than or equal to 1", (("jails", 0),)),
+    ("a host's maxMembers is smaller than jails", (("hosts.0.maxMembers", 3),)),
+    ('requires: Unsupported value: "Jail"', (("requires", "Jail"),)),
+    ('state: Unsupported value: "Off"', (("hosts.0.state", "Off"),)),
+    ("virtualMachine.storage: Required value", (("virtualMachine.storage", ABSENT),)),
+    ("expected exactly one of dataset and directory", (("virtualMachine.storage", {}),)),
+    ("expected exactly one of dataset and directory", (("virtualMachine.storage.directory", "/vms"),)),
+    ("dataset in body should match", (("virtualMachine.storage", {"dataset": "/zroot"}),)),
+    ("dataset in body should match", (("virtualMachine.storage", {"dataset": "zroot/../tank"}),)),
+    (PLAIN, (("virtualMachine.storage", {"directory": "/vms/../etc"}),)),
+    ("virtualMachine.image in body should match", (("virtualMachine.image", "../secret"),)),
+    ("checksum in body should match", (("virtualMachine.checksum", "xy" * 64),)),
+    ("not the URL of a mirror", (("virtualMachine.mirror", "ftp://mirror.example.org"),)),
+    ("not the URL of a mirror", (("virtualMachine.mirror", "https://alice:secret@mirror.example.org"),)),
+    ("cpus in body should be greater than or equal to 1", (("virtualMachine.cpus", 0),)),
+    ("memoryMebibytes in body should be greater than or equal to 512", (("virtualMachine.memoryMebibytes", 256),)),
+    ("diskGibibytes in body should be greater than or equal to 5", (("virtualMachine.diskGibibytes", 1),)),
+    ('replacement: Unsupported value: "Never"', (("virtualMachine.replacement", "Never"),)),
+    ("metadata.name ends in -vm", (("metadata.name", "web-vm"),)),
+    ("is not a name", (("metadata.name", "web.site"),)),
+    ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 64),)),
+]
 
 CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
     "Policy": [
@@ -193,8 +238,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.directory is too long for sockets beneath it", (("directory", "/" + "d" * 60),)),
         ("spec.provider: Required value", (("provider", ABSENT),)),
         ('spec.provider: Unsupported value: "cloud"', (("provider", "cloud"),)),
-        ("hosts is missing; provider linux needs at least one", (("hosts", ABSENT),)),
-        ("hosts is missing; provider linux needs at least one", (("hosts", []),)),
+        ("hosts is missing; providers linux and bhyve need at least one", (("hosts", ABSENT),)),
+        ("hosts is missing; providers linux and bhyve need at least one", (("hosts", []),)),
         ("hosts is given, but provider local has none", (("provider", "local"),)),
         ("spec.hosts[1]: Duplicate value", (("hosts.1", HOST),)),
         ("hostKey: Required value", (("hosts.0.hostKey", ABSENT),)),
@@ -225,6 +270,16 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ('policy: Unsupported value: "Oldest"', (("scaleIn", {"policy": "Oldest"}),)),
         ("drainSeconds in body should be less than or equal to 3600", (("scaleIn", {"drainSeconds": 3601}),)),
         ("failureThreshold in body should be greater than or equal to 1", (("healing", {"failureThreshold": 0}),)),
+        *[(message, (*BHYVE, *changes)) for message, changes in BHYVE_CASES],
+        (OTHERS, (BHYVE[1],)),
+        (OTHERS, (("jails", 4),)),
+        (OTHERS, (("requires", "None"),)),
+        (OTHERS, (("network", {"machines": "198.51.100.0/24"}),)),
+        (OTHERS, (("network", {"uplink": "em0"}),)),
+        (OTHERS, (("network", {"subnet": "127.0.0.0/8"}),)),
+        (OTHERS, (("network", {"gateway": "198.51.100.1"}),)),
+        (OTHERS, (("network", {"nameservers": []}),)),
+        ("a host's state belongs to provider bhyve", (("hosts.0.state", "Gone"),)),
     ],
     "OfflineAnalysis": [
         ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KINDS = {kind.kind: kind for kind in kinds.ALL}
 NOTHING_TO_DO = {
     "Accepted", "AllReady", "BundlePending", "Cancelled", "Complete", "Deleting", "Draining", "Pending", "Provisioned",
-    "Provisioning", "Running", "Scheduled", "Stable", "Starting", "Suspended", "Unused", "Updating",
+    "Provisioning", "Replacing", "Running", "Scheduled", "Stable", "Starting", "Suspended", "Unused", "Updating",
     "Within",
 }  # fmt: skip
 """Reasons of states that are normal, temporary or requested: they need no row."""

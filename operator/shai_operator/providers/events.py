@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 _TEXT_LIMIT = 1000
 """Characters of a module's or program's output in a message; the end is kept, because it says most."""
 _KEY_MISMATCH = ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed")
+_FROM_ROLES = (
+    Reason.NO_VIRTUALIZATION, Reason.STORAGE_FULL, Reason.IMAGE_FETCH_FAILED, Reason.CHECKSUM_MISMATCH,
+    Reason.ARCHITECTURE_MISMATCH, Reason.GUEST_UNREACHABLE, Reason.BRIDGE_CONFLICT, Reason.JAIL_STUCK, Reason.CLOCK_SKEW,
+)  # fmt: skip
+_NAMED = re.compile(rf"(?:^|: )({'|'.join(_FROM_ROLES)}): ")
+"""How a role names the reason of a failure: before the text of a message, or of what a program wrote."""
 _REFUSED = ("Permission denied (", "Too many authentication failures")
 
 
@@ -25,6 +32,8 @@ class Record:
 
     host: Host
     total: int
+    guests: Mapping[str, str] = field(default_factory=dict)
+    """The virtual machines that entries of the inventory are, or are in."""
     play: str = ""
     task: str = ""
     done: int = 0
@@ -48,7 +57,7 @@ class Record:
             case "runner_on_failed" if not data.get("ignore_errors"):
                 self.failures[str(data["host"])] = self._failed(data)
             case "runner_on_unreachable":
-                self.failures[str(data["host"])] = unreachable(self.host, _text(data.get("res") or {}))
+                self.failures[str(data["host"])] = self._unreachable(str(data["host"]), _text(data.get("res") or {}))
             case "playbook_on_stats":
                 self._summarise(data)
             case _ if event.get("stdout"):
@@ -66,7 +75,20 @@ class Record:
 
     def _failed(self, data: Mapping[str, Any]) -> Failure:
         text = _text(data.get("res") or {})
+        named = _NAMED.search(text)
+        if named is not None:
+            return Failure(Reason(named[1]), f"host {self.host.name}: {text[named.end() :]}")
         return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {text}")
+
+    def _unreachable(self, entry: str, text: str) -> Failure:
+        machine = self.guests.get(entry)
+        if machine is None:
+            return unreachable(self.host, text)
+        return Failure(
+            Reason.GUEST_UNREACHABLE,
+            f"virtual machine {machine} on host {self.host.name} cannot be reached by SSH through its host: {text}; look "
+            f"at its console.log on the host, and at network.gateway and network.uplink",
+        )
 
     def _summarise(self, data: Mapping[str, Any]) -> None:
         """Use the final statistics: a failure that a rescue section handled is no failure."""

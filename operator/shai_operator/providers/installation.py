@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Installation of members by playbook: the common part of the providers for Linux hosts."""
+"""Installation of members by playbook: the common part of the providers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shai_operator.providers import images, inventory, process
+from shai_operator.providers.inventory import LinuxInventories
 from shai_operator.providers.interface import Failure, ImageMissingError, Outcome, Reason
 from shai_operator.providers.placement import place
 from shai_operator.providers.playbooks import Job
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shai_operator.providers.authority import Identity
-    from shai_operator.providers.interface import Host, Member, MemberConfiguration, Placement, Pool, Progress
-    from shai_operator.providers.inventory import Connection
+    from shai_operator.providers.interface import Grounds, Host, Member, MemberConfiguration, Placement, Pool, Progress
+    from shai_operator.providers.inventory import Connection, Inventories
     from shai_operator.providers.playbooks import Playbooks, Report
 
 
 class PlaybookProvider(ABC):
     """Implements `interface.Provider` by playbooks; subclasses define the hosts and the connections to them."""
+
+    prefix = ""
+    """Of the playbooks' names."""
 
     def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
         self._playbooks = playbooks
@@ -39,6 +43,10 @@ class PlaybookProvider(ABC):
     @abstractmethod
     def connection(self, host: Host) -> Connection:
         """Return the connection to a host; ConfigurationError when it is not known."""
+
+    def inventories(self, host: Host) -> Inventories:
+        """Return what writes the inventories for a host; ConfigurationError when the connection is not known."""
+        return LinuxInventories(self.connection(host))
 
     def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
         """Choose hosts for members."""
@@ -54,22 +62,23 @@ class PlaybookProvider(ABC):
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
         """Install members, or bring them up to date."""
-        connection = self.connection(host)
+        inventories = self.inventories(host)
         for member in members:
             configuration.member_directory(member)
         failure = await asyncio.to_thread(_image_failure, configuration)
         if failure is not None:
             return {member.name: Outcome(failure) for member in members}
         files = {
-            **connection.files,
+            **inventories.files,
             inventory.AUTHORITY_CERTIFICATE: self._authority.certificate,
             inventory.AUTHORITY_KEY: self._authority.key,
         }
-        job = Job(
+        job = self._job(
             "provision.yml",
             host,
-            lambda run_directory: inventory.for_provision(connection, members, configuration, run_directory),
+            lambda run: inventories.provision(members, configuration, run),
             files,
+            members,
         )
         return _outcomes(await self._playbooks.run(job, progress, cancel), members)
 
@@ -77,18 +86,19 @@ class PlaybookProvider(ABC):
         self,
         host: Host,
         members: Sequence[Member],
-        directory: str,
+        place: Grounds,
         *,
         progress: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
         """Stop members and delete their files."""
-        connection = self.connection(host)
-        job = Job(
+        inventories = self.inventories(host)
+        job = self._job(
             "remove.yml",
             host,
-            lambda run_directory: inventory.for_removal(connection, members, directory, run_directory),
-            connection.files,
+            lambda run: inventories.removal(members, place, run),
+            inventories.files,
+            members,
         )
         return _outcomes(await self._playbooks.run(job, progress, cancel), members)
 
@@ -96,7 +106,7 @@ class PlaybookProvider(ABC):
         self,
         host: Host,
         member: Member,
-        directory: str,
+        place: Grounds,
         files: Sequence[str],
         destination: Path,
         *,
@@ -104,14 +114,13 @@ class PlaybookProvider(ABC):
         cancel: asyncio.Event,
     ) -> Outcome:
         """Copy files of a member's data to a directory of this machine."""
-        connection = self.connection(host)
-        job = Job(
+        inventories = self.inventories(host)
+        job = self._job(
             "read.yml",
             host,
-            lambda run: inventory.for_reading(
-                connection, member, directory, files=files, destination=destination, directory=run
-            ),
-            connection.files,
+            lambda run: inventories.reading(member, place, files=files, destination=destination, directory=run),
+            inventories.files,
+            [member],
         )
         return _outcomes(await self._playbooks.run(job, progress, cancel), [member])[member.name]
 
@@ -119,18 +128,38 @@ class PlaybookProvider(ABC):
         """End all running playbooks, including those of other providers that share `Playbooks`."""
         await self._playbooks.close()
 
+    def _job(
+        self,
+        playbook: str,
+        host: Host,
+        inventory_of: Callable[[Path], str],
+        files: Mapping[str, str],
+        members: Sequence[Member],
+    ) -> Job:
+        machines = {member.machine.name for member in members if member.machine}
+        guests = {member.name: member.machine.name for member in members if member.machine}
+        guests |= {machine: machine for machine in machines}
+        return Job(self.prefix + playbook, host, inventory_of, files, guests)
+
 
 def _outcomes(report: Report, members: Sequence[Member]) -> dict[str, Outcome]:
     record = report.record
     ends = record.statistics.get("certificate_ends") or {}
     return {
         member.name: Outcome(
-            record.failures.get(member.name, report.failure),
+            _failure(report, member),
             changed=member.name in record.changed,
             certificate_ends=_time(ends.get(member.name)),
         )
         for member in members
     }
+
+
+def _failure(report: Report, member: Member) -> Failure | None:
+    """Return a member's failure: its machine's comes first, because the member's own only follows from it."""
+    failures = report.record.failures
+    machine = member.machine.name if member.machine else ""
+    return failures.get(machine) or failures.get(member.name) or report.failure
 
 
 def _time(text: str | None) -> datetime | None:

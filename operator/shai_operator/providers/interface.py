@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from shai_operator.providers.machine_settings import MachineSettings
+    from shai_operator.reconcile.surveys import HostSurvey, VirtualMachine
+
 RESERVED_VARIABLES = frozenset({"IMAGE", "DATA", "MEMBER_ADDRESS", "REDIS_SOCKET"})
 """Variables in a member's manifests that the installation itself defines."""
 
@@ -43,6 +46,16 @@ class Reason(StrEnum):
     TIMED_OUT = "TimedOut"
     IMAGE_MISSING = "ImageMissing"
     CANCELLED = "Cancelled"
+    SURVEYING = "Surveying"
+    NO_VIRTUALIZATION = "NoVirtualization"
+    STORAGE_FULL = "StorageFull"
+    IMAGE_FETCH_FAILED = "ImageFetchFailed"
+    CHECKSUM_MISMATCH = "ChecksumMismatch"
+    ARCHITECTURE_MISMATCH = "ArchitectureMismatch"
+    GUEST_UNREACHABLE = "GuestUnreachable"
+    BRIDGE_CONFLICT = "BridgeConflict"
+    JAIL_STUCK = "JailStuck"
+    CLOCK_SKEW = "ClockSkew"
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,10 @@ class Host:
     login: Login | None = None
     """None for this machine, and for a host that is used for placement only."""
     max_members: int = 8
+    gone: bool = False
+    """Whether a person has stated that nothing runs on it any more."""
+    survey: HostSurvey | None = None
+    """What the last survey found; None: there was none yet, or the provider makes none."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,8 @@ class Pool:
     """The hosts of provider ``linux``; empty for ``local``."""
     max_members: int = 8
     """The most members for provider ``local``."""
+    machines: MachineSettings | None = None
+    """For provider ``bhyve`` only."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,8 @@ class Member:
     host: str
     address: str
     """The address at which its monitor listens; in its certificate, and $(MEMBER_ADDRESS) in manifests."""
+    machine: VirtualMachine | None = None
+    """The virtual machine that holds it; None: it is on the host itself."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +193,8 @@ class MemberConfiguration:
     variables: tuple[tuple[str, str], ...] = ()
     """For $(NAME) in manifests. Every user of the host can read them, so they must not be secret."""
     monitor_port: int = 8443
+    machines: MachineSettings | None = None
+    """The settings of the members' virtual machines, for provider ``bhyve`` only."""
 
     def __post_init__(self) -> None:
         """Refuse values with which the monitor or its supervisor would fail; ConfigurationError."""
@@ -195,10 +218,12 @@ class MemberConfiguration:
     def digest(self, member: Member) -> str:
         """Return the SHA-256 (hex) of everything that determines this member's installation; equal means up to date.
 
-        The image contributes its content, not its path.
+        The image contributes its content, not its path. A virtual machine's image does not contribute: a member cannot
+        be moved to another one by an installation.
         """
         content = asdict(self)
         content["image"] = self.image.digest
+        content["machines"] = self.machines.installed() if self.machines else None
         content["member"] = {"name": member.name, "address": member.address}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -212,6 +237,17 @@ def _check_variable(name: str, value: str, seen: set[str]) -> None:
         raise ConfigurationError(f"variable {name}: given twice; keep one")
     if any(ord(letter) < ord(" ") for letter in value):
         raise ConfigurationError(f"variable {name}: its value has a line break or another control character")
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """Where the members of a pool are on their hosts."""
+
+    pool: str
+    directory: str
+    machines: MachineSettings | None = None
+    condemned: frozenset[str] = frozenset()
+    """The names of the virtual machines to destroy, because none of their members stays."""
 
 
 @dataclass(frozen=True)
@@ -275,21 +311,22 @@ class Provider(Protocol):
         self,
         host: Host,
         members: Sequence[Member],
-        directory: str,
+        place: Grounds,
         *,
         progress: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
         """Stop the members and delete all their files on the host; members that do not exist count as removed.
 
-        Refuses a directory that does not carry the member's mark.
+        Refuses a directory that does not carry the member's mark. Virtual machines in ``place.condemned`` are destroyed
+        with all that is in them, if they carry the mark of this operator.
         """
 
     async def read(
         self,
         host: Host,
         member: Member,
-        directory: str,
+        place: Grounds,
         files: Sequence[str],
         destination: Path,
         *,
@@ -303,3 +340,21 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """End all running playbooks, and wait for them."""
+
+
+class Surveyor(Protocol):
+    """A provider that has to look at hosts before it can place members."""
+
+    async def survey(
+        self, host: Host, machines: Sequence[VirtualMachine], settings: MachineSettings, *, cancel: asyncio.Event
+    ) -> HostSurvey:
+        """Look at a host, and into ``machines`` as far as they can be reached; changes nothing.
+
+        If the host cannot be surveyed, the survey says why. ConfigurationError as elsewhere.
+        """
+
+    def machine_image(self, name: str, settings: MachineSettings) -> str:
+        """Return the name and the SHA-512 of the image with this name: ``NAME@SHA512``.
+
+        ImageMissingError when there is no sound description of that name, or no checksum. Reads a file.
+        """

@@ -8,7 +8,7 @@ programs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from shai_operator.providers.interface import Member, MemberConfiguration
+    from shai_operator.providers.interface import Grounds, Member, MemberConfiguration
 
 MACHINE = "machine"
 """The inventory's name for the host itself. Members' names end in a number, so no member has this name."""
+MEMBERS = "members"
+"""The group of members."""
 AUTHORITY_CERTIFICATE = "authority.pem"
 AUTHORITY_KEY = "authority.key"
 """Names of files in a run's directory."""
@@ -50,76 +52,99 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
 
 
-def for_provision(
-    connection: Connection, members: Sequence[Member], configuration: MemberConfiguration, directory: Path
-) -> str:
-    """Return the inventory that installs members."""
-    data, key_value = configuration.data, configuration.key_value
-    shared = {
-        "linux_host_directory": configuration.directory,
-        "linux_host_python": connection.python,
-        "linux_host_key_value": key_value is not None,
-        "linux_host_image_source": configuration.image.path,
-        "linux_host_image_digest": configuration.image.digest,
-        "linux_host_scratch": str(directory),
-        "linux_member_image_digest": configuration.image.digest,
-        "linux_member_port": configuration.monitor_port,
-        "linux_member_data_source": data.source if data else "",
-        "linux_member_data_link": data is not None and data.mode is DataMode.LINK,
-        "linux_member_data_share": data is not None and data.mode is DataMode.SHARE,
-        "linux_member_key_value": key_value is not None,
-        "linux_member_key_value_open": key_value.open if key_value else "",
-        "linux_member_key_value_seed": key_value.seed if key_value else "",
-        "linux_member_variables": [{"name": name, "value": value} for name, value in configuration.variables],
-        "linux_member_authority_certificate": str(directory / AUTHORITY_CERTIFICATE),
-        "linux_member_authority_key": str(directory / AUTHORITY_KEY),
-    }
-    return _write(connection, members, configuration.directory, shared, directory)
+class Inventories(Protocol):
+    """Writes the inventories of runs on one host."""
+
+    files: Mapping[str, str]
+    """Files for a run's directory."""
+
+    def provision(self, members: Sequence[Member], configuration: MemberConfiguration, directory: Path) -> str:
+        """Return the inventory that installs members; ``directory`` is the run's."""
+
+    def removal(self, members: Sequence[Member], place: Grounds, directory: Path) -> str:
+        """Return the inventory that removes members."""
+
+    def reading(
+        self, member: Member, place: Grounds, *, files: Sequence[str], destination: Path, directory: Path
+    ) -> str:
+        """Return the inventory that reads files of a member's data."""
 
 
-def for_reading(
-    connection: Connection,
-    member: Member,
-    pool_directory: str,
-    *,
-    files: Sequence[str],
-    destination: Path,
-    directory: Path,
-) -> str:
-    """Return the inventory that reads files of a member's data."""
-    wanted = {"linux_member_read_files": list(files), "linux_member_read_destination": str(destination)}
-    return _write(connection, [member], pool_directory, wanted, directory)
+class LinuxInventories:
+    """Inventories for the roles of Linux hosts."""
 
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.files = connection.files
 
-def for_removal(connection: Connection, members: Sequence[Member], pool_directory: str, directory: Path) -> str:
-    """Return the inventory that removes members."""
-    return _write(connection, members, pool_directory, {"linux_host_directory": pool_directory}, directory)
-
-
-def _write(
-    connection: Connection,
-    members: Sequence[Member],
-    pool_directory: str,
-    shared: Mapping[str, Any],
-    directory: Path,
-) -> str:
-    variables = {
-        **connection.variables(directory),
-        "linux_member_pool_directory": pool_directory,
-        "linux_member_python": connection.python,
-        **shared,
-    }
-    hosts = {
-        member.name: {
-            "linux_member_pool": member.pool,
-            "linux_member_name": member.name,
-            "linux_member_address": member.address,
+    def provision(self, members: Sequence[Member], configuration: MemberConfiguration, directory: Path) -> str:
+        """Return the inventory that installs members."""
+        data = configuration.data
+        shared = {
+            "linux_host_directory": configuration.directory,
+            "linux_host_python": self._connection.python,
+            "linux_host_key_value": configuration.key_value is not None,
+            "linux_host_image_source": configuration.image.path,
+            "linux_host_image_digest": configuration.image.digest,
+            "linux_host_scratch": str(directory),
+            "linux_member_data_link": data is not None and data.mode is DataMode.LINK,
+            "linux_member_data_share": data is not None and data.mode is DataMode.SHARE,
+            **member_settings("linux_member", configuration, directory),
         }
-        for member in members
+        return self._write(members, configuration.directory, shared, directory)
+
+    def reading(
+        self, member: Member, place: Grounds, *, files: Sequence[str], destination: Path, directory: Path
+    ) -> str:
+        """Return the inventory that reads files of a member's data."""
+        wanted = {"linux_member_read_files": list(files), "linux_member_read_destination": str(destination)}
+        return self._write([member], place.directory, wanted, directory)
+
+    def removal(self, members: Sequence[Member], place: Grounds, directory: Path) -> str:
+        """Return the inventory that removes members."""
+        return self._write(members, place.directory, {"linux_host_directory": place.directory}, directory)
+
+    def _write(
+        self, members: Sequence[Member], pool_directory: str, shared: Mapping[str, Any], directory: Path
+    ) -> str:
+        variables = {
+            **self._connection.variables(directory),
+            "linux_member_pool_directory": pool_directory,
+            "linux_member_python": self._connection.python,
+            **shared,
+        }
+        hosts = {
+            member.name: {
+                "linux_member_pool": member.pool,
+                "linux_member_name": member.name,
+                "linux_member_address": member.address,
+            }
+            for member in members
+        }
+        return render(variables, {MACHINE: {MACHINE: {}}, MEMBERS: hosts})
+
+
+def member_settings(role: str, configuration: MemberConfiguration, directory: Path) -> dict[str, Any]:
+    """Return the settings that all roles of members have, with the role's name as prefix."""
+    data, key_value = configuration.data, configuration.key_value
+    settings = {
+        "image_digest": configuration.image.digest,
+        "port": configuration.monitor_port,
+        "data_source": data.source if data else "",
+        "key_value": key_value is not None,
+        "key_value_open": key_value.open if key_value else "",
+        "key_value_seed": key_value.seed if key_value else "",
+        "variables": [{"name": name, "value": value} for name, value in configuration.variables],
+        "authority_certificate": str(directory / AUTHORITY_CERTIFICATE),
+        "authority_key": str(directory / AUTHORITY_KEY),
     }
-    tree = {
-        "all": {"vars": variables, "children": {MACHINE: {"hosts": {MACHINE: {}}}, "members": {"hosts": hosts}}},
-    }
+    return {f"{role}_{name}": value for name, value in settings.items()}
+
+
+def render(variables: Mapping[str, Any], groups: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """Return an inventory: the variables of all entries, and the groups' entries with their own ones."""
+    children = {group: {"hosts": entries} for group, entries in groups.items()}
+    tree = {"all": {"vars": variables, "children": children}}
     return yaml.dump(_as_data(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 

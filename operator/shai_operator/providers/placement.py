@@ -7,11 +7,11 @@ A member keeps its host, because its data are there. No member is moved to anoth
 from __future__ import annotations
 
 from collections import Counter
-from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from shai_operator.providers.interface import Failure, Member, Placement, Reason
 from shai_operator.reconcile.counts import count
+from shai_operator.reconcile.surveys import address, usable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,19 +38,16 @@ def place(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], current: M
 
 
 def _addressed(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], chosen: Mapping[int, str]) -> Placement:
-    network = ip_network(pool.addresses)
-    # The first and the last address of an IPv4 range, and the first of an IPv6 range, belong to no machine.
-    first = 1 if network.prefixlen < network.max_prefixlen - 1 else 0
-    last = network.num_addresses - first * (network.version == 4)  # noqa: PLR2004 - the protocol's name
+    addresses = {ordinal: address(pool.addresses, ordinal) for ordinal in chosen}
     members = tuple(
-        Member(pool.name, f"{pool.name}-{ordinal}", ordinal, chosen[ordinal], str(network[first + ordinal]))
+        Member(pool.name, f"{pool.name}-{ordinal}", ordinal, chosen[ordinal], own)
         for ordinal in ordinals
-        if ordinal in chosen and first + ordinal < last
+        if (own := addresses.get(ordinal)) is not None
     )
     if len(members) == len(ordinals):
         return Placement(members)
     if len(chosen) == len(ordinals):
-        return Placement(members, _too_few_addresses(pool, last - first, max(ordinals)))
+        return Placement(members, too_few_addresses(pool.addresses, max(ordinals)))
     return Placement(members, _too_few_hosts(hosts, len(ordinals), len(members)))
 
 
@@ -63,9 +60,11 @@ def _too_few_hosts(hosts: Sequence[Host], wanted: int, fit: int) -> Failure:
     )
 
 
-def _too_few_addresses(pool: Pool, room: int, highest: int) -> Failure:
+def too_few_addresses(network: str, highest: int) -> Failure:
+    """Say that a range has no address for an ordinal."""
+    first, last = usable(network)
     return Failure(
         Reason.TOO_FEW_HOSTS,
-        f"network.addresses {pool.addresses} has addresses for {count(room, 'member')}, ordinal {highest} gets none: "
+        f"the range {network} has addresses for {last - first}, ordinal {highest} gets none: "
         "choose a larger range, or lower replicas",
     )

@@ -39,6 +39,8 @@ class Job:
     """Returns the inventory for a run's directory."""
     files: Mapping[str, str] = field(repr=False)
     """Files for the run's directory, by name; secrets belong here."""
+    guests: Mapping[str, str] = field(default_factory=dict)
+    """The virtual machines on the host that the run reaches, by the inventory's entry."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Playbooks:
         while not stop.is_set() and (address in self._busy or len(self._busy) >= self._workers):
             await self._moved.wait()
         if stop.is_set():
-            return Report(Record(job.host, 0), _cancelled(job))
+            return Report(Record(job.host, 0, job.guests), _cancelled(job))
         self._busy.add(address)
         try:
             loop = asyncio.get_running_loop()
@@ -132,7 +134,7 @@ class Playbooks:
                 directories.write_private(directory / name, text)
             if job.playbook not in self._totals:
                 self._totals[job.playbook] = process.count_tasks(directory, playbook)
-            record = Record(job.host, self._totals[job.playbook])
+            record = Record(job.host, self._totals[job.playbook], job.guests)
 
             def observe(event: Mapping[str, object]) -> None:
                 moved = record.observe(event)

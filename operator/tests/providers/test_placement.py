@@ -51,8 +51,20 @@ def test_names_and_addresses_follow_from_the_ordinal() -> None:
             "1 member is wanted, and the hosts have room for 0 (there is none)",
             id="no hosts",
         ),
-        pytest.param(Pool("web", "10.0.0.0/30", (A, B)), range(3), 2, "has addresses for 2 members", id="addresses"),
-        pytest.param(Pool("web", "10.0.0.7/32", (A, B)), range(2), 1, "has addresses for 1 member,", id="one address"),
+        pytest.param(
+            Pool("web", "10.0.0.0/30", (A, B)),
+            range(3),
+            2,
+            "has addresses for 2, ordinal 2",
+            id="addresses",
+        ),
+        pytest.param(
+            Pool("web", "10.0.0.7/32", (A, B)),
+            range(2),
+            1,
+            "addresses for 1, ordinal 1",
+            id="one address",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(pool: Pool, ordinals: range, fit: int, says: str) -> None:
