@@ -160,7 +160,9 @@ STATUS = {
             "One host.",
             {
                 "name": name("Its name in spec.hosts."),
-                "reached": word("Whether the last survey reached it.", "True", "False", "Unknown"),
+                "reached": word(
+                    "Whether the last survey reached it; Unknown: no survey has yet.", "True", "False", "Unknown"
+                ),
                 "freeMemoryMebibytes": number("Free memory, in MiB."),
                 "virtualMachines": number("The number of this pool's virtual machines on it."),
                 "jails": number("The number of this pool's members on it."),

@@ -35,6 +35,7 @@ from shai_operator.handlers import admission, login, watch
 from shai_operator.metrics.samples import Snapshot, objects
 from shai_operator.monitors import program
 from shai_operator.monitors.validator import Validator
+from shai_operator.providers.bhyve import BhyveProvider
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.local import LocalProvider
 from shai_operator.providers.playbooks import Playbooks
@@ -78,6 +79,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     verdicts = Verdicts(loop, validator, releases)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
+    bhyve = BhyveProvider(playbooks, root)
     services = Services(
         settings=settings,
         loop=loop,
@@ -91,7 +93,9 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         providers={
             "local": LocalProvider(playbooks, root),
             "linux": LinuxProvider(playbooks, root, python=settings.host_python),
+            "bhyve": bhyve,
         },
+        surveyors={"bhyve": bhyve},
         tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
     )
     pools = PoolController(services)
@@ -101,11 +105,9 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         settings.runtime, scrape=settings.scrape, jobs=LoadJobs(cluster, settings.load_image, settings.load_host)
     )
     generators: dict[str, LoadGenerator] = {
-        provider: RemoteLoadGenerator(near, services.providers[provider], services, root)
-        for provider in services.providers
-        if provider != "local"
+        "local": near,
+        "linux": RemoteLoadGenerator(near, services.providers["linux"], services, root),
     }
-    generators["local"] = near
     loop.controllers = {
         NAMESPACE: verdicts,
         "JailPool": pools,

@@ -13,8 +13,11 @@ from shai_operator.providers import images
 from shai_operator.providers.interface import ConfigurationError, Member, Outcome, Reason
 from shai_operator.providers.interface import Failure as ProviderFailure
 from shai_operator.providers.local import LOCAL_HOST
-from shai_operator.reconcile import members
+from shai_operator.reconcile import machines, members
+from shai_operator.reconcile.members import ForgetMembers, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import name, reference
+from shai_operator.reconcile.orphans import RemoveOrphans
+from shai_operator.reconcile.surveys import machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
     from shai_operator.control.member_observer import MemberObserver
     from shai_operator.control.services import Services
     from shai_operator.providers.interface import Host, MemberConfiguration, Placement, Progress, Provider
-    from shai_operator.reconcile.members import Place, ProvisionMembers, RemoveMembers
+    from shai_operator.reconcile.members import Place
     from shai_operator.reconcile.objects import Object
 
+MEMBERS = 256
+"""The most members of a pool."""
 PROGRESS_SECONDS = 0.5
 """How long progress may be delayed before it is written to the status."""
 
@@ -33,9 +38,11 @@ PROGRESS_SECONDS = 0.5
 class Installer:
     """Starts the jobs ``provision`` and ``remove`` of one pool's members."""
 
-    def __init__(self, services: Services, seen: MemberObserver) -> None:
+    def __init__(self, services: Services, seen: MemberObserver, touched: Callable[[str], None]) -> None:
         self._services = services
         self._members = seen
+        self._touched = touched
+        """Called with a host's name before and after something is done there."""
         self._provider: Provider | None = None
         self._pool: Object = {}
         self._placed: Placement | None = None
@@ -60,7 +67,20 @@ class Installer:
             found[member.name] = configuration.digest(member)
         return found
 
-    def provision(self, pool: Object, action: ProvisionMembers) -> None:
+    def carry_out(self, pool: Object, action: ProvisionMembers | RemoveMembers | ForgetMembers | RemoveOrphans) -> None:
+        """Start what an action asks for."""
+        match action:
+            case ProvisionMembers():
+                self._provision(pool, action)
+            case RemoveMembers():
+                self._remove(pool, action)
+            case RemoveOrphans():
+                self._remove_orphans(pool, action)
+            case ForgetMembers():
+                for place in action.members:
+                    self._members.dismiss(place.name)
+
+    def _provision(self, pool: Object, action: ProvisionMembers) -> None:
         """Start to install members of one host."""
         configuration = self._configuration
         if configuration is None:
@@ -95,17 +115,18 @@ class Installer:
         """Stop the running installations, because the members will be removed in any case."""
         self._members.cancel("provision")
 
-    def remove(self, pool: Object, action: RemoveMembers) -> None:
+    def _remove(self, pool: Object, action: RemoveMembers) -> None:
         """Start to remove members from one host."""
         provider = self._the_provider()
         wanted = [_member(pool, place) for place in action.members]
         # A measurement that was cut off may have left its twins on another host.
-        twins = [] if action.host == LOCAL_HOST else [twin for member in wanted for twin in twins_of(member)]
+        alone = action.host == LOCAL_HOST or machines.has_machines(pool)
+        twins = [] if alone else [twin for member in wanted for twin in twins_of(member)]
+        place = poolspec.grounds(pool, [machine_name(name(pool), number) for number in action.condemned])
 
         async def work(job: Job) -> None:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
-                directory = poolspec.directory(pool)
-                return await provider.remove(host, [*wanted, *twins], directory, progress=tell, cancel=job.cancel)
+                return await provider.remove(host, [*wanted, *twins], place, progress=tell, cancel=job.cancel)
 
             outcomes = await self._on_host(pool, action.host, wanted, job, run)
             for member in wanted:
@@ -118,10 +139,25 @@ class Installer:
 
         self._begin("remove", pool, action.members, work)
 
-    def give_up(self, action: members.ForgetMembers) -> None:
-        """Forget members without removing them."""
-        for place in action.members:
-            self._members.dismiss(place.name)
+    def _remove_orphans(self, pool: Object, action: RemoveOrphans) -> None:
+        """Start to destroy virtual machines, and to remove jails, that no pool wants."""
+        provider = self._the_provider()
+        own = {found.name: found for ordinal in range(MEMBERS) if (found := poolspec.machine(pool, ordinal))}
+        jails = [
+            Member(name(pool), jail, 0, action.host, "", own[machine])
+            for machine, jail in sorted(action.jails)
+            if machine in own
+        ]
+        place = poolspec.grounds(pool, action.machines)
+
+        async def work(job: Job) -> None:
+            async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
+                return await provider.remove(host, jails, place, progress=tell, cancel=job.cancel)
+
+            await self._on_host(pool, action.host, jails, job, run)
+
+        key = f"{name(pool)}/orphans/{action.host}"
+        self._services.jobs.start(key, work, lambda: self._services.loop.queue.add(reference(pool)))
 
     def _begin(self, kind: str, pool: Object, places: Sequence[Place], work: Callable[[Job], Awaitable[None]]) -> None:
         key = f"{name(pool)}/{kind}/{','.join(place.name for place in places)}"
@@ -143,6 +179,7 @@ class Installer:
             job.progress = members.Progress(progress.play, progress.task, progress.done, progress.total)
             self._services.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
 
+        self._touched(host)
         try:
             target = await poolspec.reached(pool, host, self._services.cluster)
             async with self._services.leases.hold(target.address):
@@ -150,6 +187,8 @@ class Installer:
         except ConfigurationError as error:
             problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))
             return {member.name: Outcome(problem) for member in wanted}
+        finally:
+            self._touched(host)
 
     def _the_provider(self) -> Provider:
         if self._provider is None:
@@ -158,4 +197,5 @@ class Installer:
 
 
 def _member(pool: Object, place: Place) -> Member:
-    return Member(name(pool), place.name, place.ordinal, place.host, place.address)
+    machine = poolspec.machine(pool, place.ordinal, place.image)
+    return Member(name(pool), place.name, place.ordinal, place.host, place.address, machine)

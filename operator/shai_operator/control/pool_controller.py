@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -13,12 +14,14 @@ from shai_operator.control.ended_rollouts import EndedRollouts
 from shai_operator.control.installer import Installer
 from shai_operator.control.kinds import KindsMissingError
 from shai_operator.control.member_observer import MemberObserver
+from shai_operator.control.surveying import PERIOD_SECONDS, Surveys
 from shai_operator.metrics.samples import CANARY, STABLE
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
-from shai_operator.reconcile import addresses, definitions, members, pools, releases, tenancy
+from shai_operator.reconcile import addresses, bridges, definitions, enforcement, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
+from shai_operator.reconcile.orphans import RemoveOrphans
 from shai_operator.reconcile.pools import Observed
 from shai_operator.reconcile.rollout_state import NeedComparison
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shai_operator.control.services import Services
+    from shai_operator.providers.interface import Surveyor
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.judging import Usage
     from shai_operator.reconcile.members import Observation
@@ -43,7 +47,8 @@ class PoolState:
 
     def __init__(self, services: Services, ref: Reference) -> None:
         self.members = MemberObserver(services.tls, lambda: services.loop.queue.add(ref))
-        self.installer = Installer(services, self.members)
+        self.surveys = Surveys(services)
+        self.installer = Installer(services, self.members, self.surveys.touched)
         self.deployer = Deployer(services, self.members)
         self.ended = EndedRollouts()
         self.tracks: dict[str, Usage] = {}
@@ -116,7 +121,7 @@ class PoolController:
             state.installer.stop()
         plan = pools.reconcile(pool, observed, inventory, datetime.now(UTC))
         state.tracks = _tracks(plan)
-        again = await self._carry_out(pool, state, plan, observed)
+        again = self._survey(pool, state, observed, await self._carry_out(pool, state, plan, observed))
         if not state.tidy:
             await self._services.releases.forget(ref.name, pools.releases_named(inventory.get(ref) or pool))
             state.tidy = True
@@ -133,19 +138,28 @@ class PoolController:
     async def _observe(
         self, pool: Object, state: PoolState, built: Definitions, stored: Mapping[str, Release]
     ) -> Observed:
-        rows = state.members.observations(pools.observations(pool))
+        known = state.members.observations(pools.observations(pool)).values()
+        rows = enforcement.judged(pool, known)
         provider = self._services.providers[str(spec(pool).get("provider"))]
+        surveys = state.surveys.found()
         current = {row.ordinal: row.host for row in rows.values() if row.host}
-        placed = provider.place(poolspec.pool(pool), pools.ordinals(pool, rows), current)
+        configurations: dict[str, str] = {}
+        image = ""
+        problem = self._conflict(pool)
+        try:
+            image = await self._machine_image(pool)
+        except ImageMissingError as error:
+            problem = problem or (Reason.IMAGE_MISSING, str(error))
+        replacements = pools.replacements(pool, rows, surveys, image)
+        ordinals = pools.ordinals(pool, rows, replacements.held)
+        placed = provider.place(poolspec.pool(pool, surveys), ordinals, current)
         places = {
             member.ordinal: Place(member.name, member.ordinal, member.host, member.address) for member in placed.members
         }
-        too_few = placed.failure.message if placed.failure else ""
         state.installer.placed(pool, provider, placed)
-        configurations: dict[str, str] = {}
-        problem: tuple[str, str] | None = None
         try:
-            configurations = await state.installer.configurations()
+            if problem is None:
+                configurations = await state.installer.configurations()
         except ImageMissingError as error:
             problem = Reason.IMAGE_MISSING, str(error)
         except ConfigurationError as error:
@@ -155,12 +169,37 @@ class PoolController:
             releases=stored,
             members=rows,
             places=places,
-            too_few_hosts=too_few,
+            unplaced=(placed.failure.reason, placed.failure.message) if placed.failure else None,
+            surveys=surveys,
+            replacements=replacements,
             configurations=configurations,
             configuration_error=problem,
             effect=state.deployer.effect,
             comparison_refusals=dict(state.deployer.comparison_refusals),
         )
+
+    def _conflict(self, pool: Object) -> tuple[str, str] | None:
+        """Return reason and message when an older pool has the network that this one wants."""
+        message = bridges.conflict(pool, self._services.loop.inventory)
+        return (Reason.BRIDGE_CONFLICT, message) if message else None
+
+    async def _machine_image(self, pool: Object) -> str:
+        """Return the image of the pool's virtual machines with its checksum; empty when it has none."""
+        surveyor = self._surveyor(pool)
+        if surveyor is None:
+            return ""
+        wanted = str(spec(pool)["virtualMachine"]["image"])
+        return await asyncio.to_thread(surveyor.machine_image, wanted, poolspec.existing_machines(pool))
+
+    def _surveyor(self, pool: Object) -> Surveyor | None:
+        return self._services.surveyors.get(str(spec(pool).get("provider")))
+
+    def _survey(self, pool: Object, state: PoolState, observed: Observed, again: float | None) -> float | None:
+        """Start the surveys that are due; return when to reconcile again, given when it has to be otherwise."""
+        surveyor = self._surveyor(pool)
+        if surveyor is None or deleting(pool):
+            return again
+        return min(again or PERIOD_SECONDS, state.surveys.look(pool, surveyor, observed.members))
 
     def _look_at(self, pool: Object, state: PoolState, rows: Mapping[str, Observation]) -> None:
         endpoints = {
@@ -180,12 +219,8 @@ class PoolController:
                     await self._services.releases.store(action.release, pool)
                 case pools.ForgetReleases():
                     await self._services.releases.forget(action.pool, action.keep)
-                case members.ProvisionMembers():
-                    state.installer.provision(pool, action)
-                case members.RemoveMembers():
-                    state.installer.remove(pool, action)
-                case members.ForgetMembers():
-                    state.installer.give_up(action)
+                case members.ProvisionMembers() | members.RemoveMembers() | members.ForgetMembers() | RemoveOrphans():
+                    state.installer.carry_out(pool, action)
                 case members.ApplyBundle():
                     state.deployer.apply(pool, action)
                 case members.BringUp():

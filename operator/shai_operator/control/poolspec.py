@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import base64
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shai_operator.providers.interface import (
     ConfigurationError,
     Data,
     DataMode,
+    Grounds,
     Host,
     KeyValue,
     Login,
@@ -17,28 +19,91 @@ from shai_operator.providers.interface import (
     Pool,
 )
 from shai_operator.providers.local import LOCAL_HOST, local_host
-from shai_operator.reconcile import addresses
-from shai_operator.reconcile.objects import Reference, name, spec
+from shai_operator.providers.machine_settings import MachineSettings
+from shai_operator.reconcile import addresses, enforcement, machines
+from shai_operator.reconcile.conditions import FALSE, TRUE
+from shai_operator.reconcile.objects import Reference, name, spec, status
+from shai_operator.reconcile.surveys import VirtualMachine, machine_name
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from shai_operator.cluster.client import Cluster
     from shai_operator.providers.interface import Image
-from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.surveys import HostSurvey
 
 DEFAULT_DIRECTORY = "/var/lib/shai"
 DEFAULT_MEMBERS = 8
+DEFAULT_MEMORY = 4096
 DEFAULT_PERIOD = 10
+_GONE = "Gone"
 SSH_PORT = 22
 
 
-def pool(obj: Object) -> Pool:
+def pool(obj: Object, surveys: Mapping[str, HostSurvey] = MappingProxyType({})) -> Pool:
     """Return the pool for placement; the hosts have no keys."""
     wanted = spec(obj)
+    known = {row["name"] for row in status(obj).get("hosts") or () if row.get("reached") in {TRUE, FALSE}}
     hosts = tuple(
-        Host(host["name"], host["address"], max_members=int(host.get("maxMembers") or DEFAULT_MEMBERS))
+        Host(
+            host["name"],
+            host["address"],
+            max_members=int(host.get("maxMembers") or DEFAULT_MEMBERS),
+            gone=host.get("state") == _GONE,
+            known=host["name"] in known,
+            survey=surveys.get(host["name"]),
+        )
         for host in wanted.get("hosts") or ()
     )
-    return Pool(name(obj), addresses.of_members(obj), hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
+    most = int(wanted.get("maxMembers") or DEFAULT_MEMBERS)
+    return Pool(name(obj), addresses.of_members(obj), hosts, most, machine_settings(obj))
+
+
+def machine_settings(obj: Object) -> MachineSettings | None:
+    """Return the settings of a pool's virtual machines; None when it has none."""
+    if not machines.has_machines(obj):
+        return None
+    wanted, network = spec(obj)["virtualMachine"], spec(obj)["network"]
+    ((kind, place),) = wanted["storage"].items()
+    usual = MachineSettings("", 0, "", 0)
+    return MachineSettings(
+        addresses=network["machines"],
+        jails=machines.jails(obj),
+        members=addresses.of_members(obj),
+        memory_mebibytes=int(wanted.get("memoryMebibytes") or DEFAULT_MEMORY),
+        gateway=network.get("gateway") or "",
+        cpus=int(wanted.get("cpus") or usual.cpus),
+        disk_gibibytes=int(wanted.get("diskGibibytes") or usual.disk_gibibytes),
+        storage=(kind, place),
+        subnet=network.get("subnet") or "",
+        nameservers=tuple(network.get("nameservers") or ()),
+        uplink=network.get("uplink") or "",
+        requires=enforcement.required(obj),
+        checksum=wanted.get("checksum") or "",
+        mirror=wanted.get("mirror") or "",
+    )
+
+
+def existing_machines(obj: Object) -> MachineSettings:
+    """Return the settings of a pool's virtual machines; ConfigurationError when it has none."""
+    settings = machine_settings(obj)
+    if settings is None:
+        raise ConfigurationError(f"JailPool {name(obj)} has no virtual machines")
+    return settings
+
+
+def machine(obj: Object, ordinal: int, image: str = "") -> VirtualMachine | None:
+    """Return the virtual machine of the member with this ordinal; None when the pool has none."""
+    if not machines.has_machines(obj):
+        return None
+    number = ordinal // machines.jails(obj)
+    return VirtualMachine(machine_name(name(obj), number), machines.machine_address(obj, number), image)
+
+
+def grounds(obj: Object, condemned: Collection[str] = ()) -> Grounds:
+    """Return where a pool's members are on their hosts; ``condemned`` are virtual machines to destroy."""
+    return Grounds(name(obj), directory(obj), machine_settings(obj), frozenset(condemned))
 
 
 def directory(obj: Object) -> str:
@@ -69,6 +134,7 @@ def configuration(obj: Object, read: Image, installer: str) -> MemberConfigurati
         key_value=KeyValue(store.get("seed") or "") if managed else None,
         variables=tuple((variable["name"], variable.get("value") or "") for variable in wanted.get("variables") or ()),
         monitor_port=addresses.port(obj),
+        machines=machine_settings(obj),
     )
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from shai_operator.control.measuring import LocalLoadGenerator, Results, Subject
     from shai_operator.control.services import Services
     from shai_operator.providers.authority import Identity
-    from shai_operator.providers.interface import Host, MemberConfiguration, Outcome, Progress, Provider
+    from shai_operator.providers.interface import Grounds, Host, MemberConfiguration, Outcome, Progress, Provider
     from shai_operator.reconcile.objects import Object
 
 READ = (*population.FILES, corpus.ABOUT)
@@ -89,10 +89,10 @@ class RemoteLoadGenerator:
 
         with tempfile.TemporaryDirectory(prefix="remote-", dir=self._services.settings.runtime) as path:
             place = Path(path)
-            async with self._twins(host, member, configurations, tell, cancel):
+            async with self._twins(poolspec.grounds(subject.pool), (host, member), configurations, tell, cancel):
                 async with self._services.leases.hold(host.address):
                     outcome = await self._provider.read(
-                        host, member, installation.directory, READ, place / "data", progress=tell, cancel=cancel
+                        host, member, poolspec.grounds(subject.pool), READ, place / "data", progress=tell, cancel=cancel
                     )
                 _check(outcome, f"the data of member {member.name}")
                 description = self._description(subject, member, installation, configurations, place)
@@ -120,13 +120,13 @@ class RemoteLoadGenerator:
     @contextlib.asynccontextmanager
     async def _twins(
         self,
-        host: Host,
-        member: Member,
+        place: Grounds,
+        on: tuple[Host, Member],
         configurations: Sequence[MemberConfiguration],
         tell: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> AsyncIterator[None]:
-        twins = twins_of(member)
+        host, twins = on[0], twins_of(on[1])
         try:
             for twin, configuration in zip(twins, configurations, strict=True):
                 async with self._services.leases.hold(host.address):
@@ -134,21 +134,21 @@ class RemoteLoadGenerator:
                 _check(outcomes[twin.name], f"twin {twin.name}")
             yield
         except MeasuringError as error:
-            left = await self._removed(host, twins, configurations[0].directory, tell)
+            left = await self._removed(host, twins, place, tell)
             raise MeasuringError("; and ".join([str(error), *left])) from error
         except BaseException:
-            await self._removed(host, twins, configurations[0].directory, tell)
+            await self._removed(host, twins, place, tell)
             raise
-        left = await self._removed(host, twins, configurations[0].directory, tell)
+        left = await self._removed(host, twins, place, tell)
         if left:
             raise MeasuringError("; and ".join(left))
 
     async def _removed(
-        self, host: Host, twins: Sequence[Member], directory: str, tell: Callable[[Progress], None]
+        self, host: Host, twins: Sequence[Member], place: Grounds, tell: Callable[[Progress], None]
     ) -> list[str]:
         """Remove twins, also after a cancellation; say which ones are left, because they enforce nothing."""
         async with self._services.leases.hold(host.address):
-            outcomes = await self._provider.remove(host, twins, directory, progress=tell, cancel=asyncio.Event())
+            outcomes = await self._provider.remove(host, twins, place, progress=tell, cancel=asyncio.Event())
         left = [
             f"twin {twin}, which enforces nothing, is left on host {host.name}: {outcome.failure.message}; "
             "measuring the member again, or removing it, removes the twin"

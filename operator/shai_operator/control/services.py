@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shai_operator.control.release_store import ReleaseStore
     from shai_operator.control.settings import Settings
     from shai_operator.control.verdicts import Verdicts
-    from shai_operator.providers.interface import Provider
+    from shai_operator.providers.interface import Provider, Surveyor
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,6 @@ class Services:
     leases: Leases
     jobs: Jobs
     providers: Mapping[str, Provider]
+    surveyors: Mapping[str, Surveyor]
+    """Those of the providers that look at hosts before they place members."""
     tls: ClientTLS

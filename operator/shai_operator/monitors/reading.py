@@ -21,6 +21,7 @@ def monitor(status: Mapping[str, Any]) -> Monitor:
     """Read the answer to GET /v1/status."""
     bundle = status.get("bundle") or {}
     pipelines = status.get("pipelines") or []
+    machine = status.get("machine") or {}
     return Monitor(
         ready=bool(status.get("ready")),
         reason=str(status.get("reason") or ""),
@@ -34,6 +35,7 @@ def monitor(status: Mapping[str, Any]) -> Monitor:
         analyzed=frozenset(
             pipeline["name"] for pipeline in pipelines if _analyzed(pipeline.get("lastAnalysis"), bundle.get("hash"))
         ),
+        backend="" if machine.get("enforcement") == "none" else str(machine.get("backend") or ""),
         sessions=sum(int(pipeline.get("sessionTotal") or 0) for pipeline in pipelines),
     )
 

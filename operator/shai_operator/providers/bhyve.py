@@ -130,10 +130,10 @@ class BhyveProvider(PlaybookProvider):
         known = _STATES.get(state.partition(" ")[0], BROKEN)
         return SurveyedMachine(
             name=str(found["name"]),
-            pool=str(found["pool"]),
-            own=found["owner"] == self._owner,
+            pool=str(found.get("pool") or ""),
+            own=found.get("owner") == self._owner,
             state=known,
-            image=str(found["image"]),
+            image=str(found.get("image") or ""),
             jails=tuple(sorted(map(str, inside.get("jails") or ()))),
             version=str(inside.get("version") or ""),
             message=state if known == BROKEN else "",

@@ -106,8 +106,16 @@ class BhyveInventories:
 
     def survey(self, machines: Sequence[VirtualMachine], settings: MachineSettings, directory: Path) -> str:
         """Return the inventory that looks at a host, and into machines."""
-        entries = {machine.name: self._through(machine, directory) for machine in machines}
-        variables = {**self._connection(directory), "bhyve_host_storage": dict([settings.storage])}
+        entries = {
+            machine.name: {"pool_vm_name": machine.name, **self._through(machine, directory)} for machine in machines
+        }
+        storage = dict([settings.storage])
+        variables = {
+            **self._connection(directory),
+            "bhyve_host_storage": storage,
+            "pool_vm_storage": storage,
+            "pool_vm_known_hosts": str(directory / ssh.KNOWN_HOSTS),
+        }
         return render(variables, {MACHINE: {MACHINE: {}}, _MACHINES: entries})
 
     def _connection(self, directory: Path) -> Mapping[str, str]:

@@ -19,7 +19,8 @@ _TEXT_LIMIT = 1000
 _KEY_MISMATCH = ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed")
 _FROM_ROLES = (
     Reason.NO_VIRTUALIZATION, Reason.STORAGE_FULL, Reason.IMAGE_FETCH_FAILED, Reason.CHECKSUM_MISMATCH,
-    Reason.ARCHITECTURE_MISMATCH, Reason.GUEST_UNREACHABLE, Reason.BRIDGE_CONFLICT, Reason.JAIL_STUCK, Reason.CLOCK_SKEW,
+    Reason.ARCHITECTURE_MISMATCH, Reason.GUEST_UNREACHABLE, Reason.BRIDGE_CONFLICT, Reason.JAIL_STUCK,
+    Reason.CLOCK_SKEW, Reason.ENFORCEMENT_INSUFFICIENT,
 )  # fmt: skip
 _NAMED = re.compile(rf"(?:^|: )({'|'.join(_FROM_ROLES)}): ")
 """How a role names the reason of a failure: before the text of a message, or of what a program wrote."""
@@ -86,8 +87,8 @@ class Record:
             return unreachable(self.host, text)
         return Failure(
             Reason.GUEST_UNREACHABLE,
-            f"virtual machine {machine} on host {self.host.name} cannot be reached by SSH through its host: {text}; look "
-            f"at its console.log on the host, and at network.gateway and network.uplink",
+            f"virtual machine {machine} on host {self.host.name} cannot be reached by SSH through its host: {text}; "
+            f"look at its console.log on the host, and at network.gateway and network.uplink",
         )
 
     def _summarise(self, data: Mapping[str, Any]) -> None:

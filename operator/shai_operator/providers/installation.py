@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shai_operator.providers import images, inventory, process
-from shai_operator.providers.inventory import LinuxInventories
 from shai_operator.providers.interface import Failure, ImageMissingError, Outcome, Reason
-from shai_operator.providers.placement import place
 from shai_operator.providers.playbooks import Job
 
 if TYPE_CHECKING:
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
 
     from shai_operator.providers.authority import Identity
     from shai_operator.providers.interface import Grounds, Host, Member, MemberConfiguration, Placement, Pool, Progress
-    from shai_operator.providers.inventory import Connection, Inventories
+    from shai_operator.providers.inventory import Inventories
     from shai_operator.providers.playbooks import Playbooks, Report
 
 
 class PlaybookProvider(ABC):
-    """Implements `interface.Provider` by playbooks; subclasses define the hosts and the connections to them."""
+    """Implements `interface.Provider` by playbooks; subclasses choose hosts and write inventories."""
 
     prefix = ""
     """Of the playbooks' names."""
@@ -37,20 +35,12 @@ class PlaybookProvider(ABC):
         self.installer = _collection_digest()
 
     @abstractmethod
-    def hosts(self, pool: Pool) -> Sequence[Host]:
-        """Return the hosts of a pool, in the order of preference."""
-
-    @abstractmethod
-    def connection(self, host: Host) -> Connection:
-        """Return the connection to a host; ConfigurationError when it is not known."""
-
-    def inventories(self, host: Host) -> Inventories:
-        """Return what writes the inventories for a host; ConfigurationError when the connection is not known."""
-        return LinuxInventories(self.connection(host))
-
     def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
         """Choose hosts for members."""
-        return place(pool, self.hosts(pool), ordinals, current)
+
+    @abstractmethod
+    def inventories(self, host: Host) -> Inventories:
+        """Return what writes the inventories for a host; ConfigurationError when the connection is not known."""
 
     async def provision(
         self,

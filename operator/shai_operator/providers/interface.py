@@ -56,6 +56,7 @@ class Reason(StrEnum):
     BRIDGE_CONFLICT = "BridgeConflict"
     JAIL_STUCK = "JailStuck"
     CLOCK_SKEW = "ClockSkew"
+    ENFORCEMENT_INSUFFICIENT = "EnforcementInsufficient"
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Host:
     max_members: int = 8
     gone: bool = False
     """Whether a person has stated that nothing runs on it any more."""
+    known: bool = False
+    """Whether all machines of the pool on it are known, because it was reached since the pool has a status."""
     survey: HostSurvey | None = None
     """What the last survey found; None: there was none yet, or the provider makes none."""
 
@@ -223,7 +226,9 @@ class MemberConfiguration:
         """
         content = asdict(self)
         content["image"] = self.image.digest
-        content["machines"] = self.machines.installed() if self.machines else None
+        del content["machines"]
+        if self.machines is not None:
+            content["machines"] = self.machines.installed()
         content["member"] = {"name": member.name, "address": member.address}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

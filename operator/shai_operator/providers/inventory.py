@@ -55,8 +55,9 @@ _Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!un
 class Inventories(Protocol):
     """Writes the inventories of runs on one host."""
 
-    files: Mapping[str, str]
-    """Files for a run's directory."""
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Files for a run's directory."""
 
     def provision(self, members: Sequence[Member], configuration: MemberConfiguration, directory: Path) -> str:
         """Return the inventory that installs members; ``directory`` is the run's."""
@@ -104,9 +105,7 @@ class LinuxInventories:
         """Return the inventory that removes members."""
         return self._write(members, place.directory, {"linux_host_directory": place.directory}, directory)
 
-    def _write(
-        self, members: Sequence[Member], pool_directory: str, shared: Mapping[str, Any], directory: Path
-    ) -> str:
+    def _write(self, members: Sequence[Member], pool_directory: str, shared: Mapping[str, Any], directory: Path) -> str:
         variables = {
             **self._connection.variables(directory),
             "linux_member_pool_directory": pool_directory,

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from shai_operator.providers import ssh
 from shai_operator.providers.installation import PlaybookProvider
-from shai_operator.providers.inventory import Connection
+from shai_operator.providers.inventory import Connection, LinuxInventories
+from shai_operator.providers.placement import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shai_operator.providers.authority import Identity
-    from shai_operator.providers.interface import Host, Pool
+    from shai_operator.providers.interface import Host, Placement, Pool
+    from shai_operator.providers.inventory import Inventories
     from shai_operator.providers.playbooks import Playbooks
 
 PYTHON = "/usr/bin/python3"
@@ -27,9 +29,13 @@ class LinuxProvider(PlaybookProvider):
         super().__init__(playbooks, authority)
         self._python = python
 
-    def hosts(self, pool: Pool) -> Sequence[Host]:
-        """Return the pool's hosts."""
-        return pool.hosts
+    def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
+        """Choose among the pool's hosts."""
+        return place(pool, pool.hosts, ordinals, current)
+
+    def inventories(self, host: Host) -> Inventories:
+        """Return what writes the inventories for a host."""
+        return LinuxInventories(self.connection(host))
 
     def connection(self, host: Host) -> Connection:
         """Return the connection to a host; ConfigurationError when a part of the login is not well-formed."""

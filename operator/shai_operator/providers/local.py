@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from shai_operator.providers.installation import PlaybookProvider
 from shai_operator.providers.interface import Host
-from shai_operator.providers.inventory import Connection
+from shai_operator.providers.inventory import Connection, LinuxInventories
+from shai_operator.providers.placement import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from shai_operator.providers.interface import Pool
+    from shai_operator.providers.interface import Placement, Pool
+    from shai_operator.providers.inventory import Inventories
 
 LOCAL_HOST = "local"
 """Name of the one host."""
@@ -31,9 +33,13 @@ def local_host(max_members: int = 8) -> Host:
 class LocalProvider(PlaybookProvider):
     """Installs members on this machine, up to the pool's ``max_members``."""
 
-    def hosts(self, pool: Pool) -> Sequence[Host]:
-        """Return this machine."""
-        return [local_host(pool.max_members)]
+    def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
+        """Choose this machine, as far as it has room."""
+        return place(pool, [local_host(pool.max_members)], ordinals, current)
+
+    def inventories(self, host: Host) -> Inventories:
+        """Return what writes the inventories for this machine."""
+        return LinuxInventories(self.connection(host))
 
     def connection(self, host: Host) -> Connection:  # noqa: ARG002 - there is one host
         """Return an empty connection."""

@@ -67,7 +67,6 @@ class _Choice:
         for listed in self._hosts.values():
             for number in self._found_on(listed):
                 self._current[number].add(listed.name)
-        self._known = bool(current)
         self._held: list[str] = []
         """Why machines have no host that they could have."""
         self._unplaced = 0
@@ -138,12 +137,12 @@ class _Choice:
     def _unsurveyed(self) -> list[Host]:
         """Return the hosts that may have machines of which nothing is known.
 
-        If the status knows members, it knows their hosts. Without it, as after a restore from a backup, a machine may
-        be on each host that has not been looked at.
+        The status knows where machines were made. Without it, as after a restore from a backup, a machine may be on
+        each host that has not been looked at since.
         """
-        if self._known:
-            return [host for host in self._hosts.values() if host.survey is None]
-        return [host for host in self._hosts.values() if host.survey is None or not host.survey.reached]
+        return [
+            host for host in self._hosts.values() if not host.known and (host.survey is None or not host.survey.reached)
+        ]
 
     def _unknown(self, host: Host) -> str:
         return host.survey.message if host.survey else "not looked at yet"

@@ -97,6 +97,8 @@ class Monitor:
     analyzed: frozenset[str] = frozenset()
     """Pipelines whose last analysis is of the bundle in force and has succeeded."""
     sessions: int = 0
+    backend: str = ""
+    """What confines tasks on its machine, as `shai doctor` says it; empty: nothing does, or it does not say."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class Observation:
     healed: int = 0
     """Times that the member has been provisioned since it was last ready."""
     job: Job | None = None
+    insufficient: str = ""
+    """Why its machine does not confine tasks as its pool requires; empty: it does, or is not known."""
     failed: Failure | None = None
     """The last provisioning or removal, when it failed."""
     refused: Mapping[str, Failure] = field(default_factory=dict)
@@ -161,6 +165,8 @@ class Place:
     ordinal: int
     host: str
     address: str
+    image: str = ""
+    """What its virtual machine was, or is to be, made from; empty: it is in none."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,8 @@ class RemoveMembers:
 
     host: str
     members: tuple[Place, ...]
+    condemned: frozenset[int] = frozenset()
+    """The numbers of the virtual machines to destroy with them, because none of their members stays."""
 
 
 @dataclass(frozen=True)
@@ -282,10 +290,8 @@ def _installation(member: Observation) -> tuple[str, str] | None:
 
 def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, str]:
     monitor, failed = member.monitor, member.bring_up_failed
-    if monitor is None:
-        return "Unreachable", member.unreachable or "has not been asked yet"
-    if not monitor.ready:
-        return "MonitorNotReady", monitor.reason or "its monitor starts"
+    if monitor is None or member.insufficient or not monitor.ready:
+        return _unusable(member)
     if target in member.refused:
         return "BundleRefused", member.refused[target].message
     if failed is not None and not serves:
@@ -295,10 +301,18 @@ def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, st
     return ("Ready", "") if serves else ("Starting", "its tasks are being started")
 
 
+def _unusable(member: Observation) -> tuple[str, str]:
+    if member.monitor is None:
+        return "Unreachable", member.unreachable or "has not been asked yet"
+    if member.insufficient:
+        return "EnforcementInsufficient", member.insufficient
+    return "MonitorNotReady", member.monitor.reason or "its monitor starts"
+
+
 def _serves(member: Observation, releases: Mapping[str, Release]) -> bool:
     """Whether all tasks of a member's release in force are in the state in which they should be."""
     monitor = member.monitor
-    if monitor is None or not monitor.ready or monitor.tasks is None:
+    if monitor is None or not monitor.ready or monitor.tasks is None or member.insufficient:
         return False
     release = releases.get(member.release)
     if release is None:  # no release, or one that is no longer stored: its tasks are not known

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import members, pool_status, upkeep
+from shai_operator.reconcile import machines, members, pool_status, upkeep
 from shai_operator.reconcile.actions import WARNING, Emit, Requeue, SetFinalizer, SetStatus
 from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.counts import count
@@ -29,7 +29,7 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     plan = PoolPlan()
     if FINALIZER not in finalizers(pool):
         return plan
-    wanted = upkeep.care(spec(pool))
+    wanted = upkeep.care(spec(pool), machines.jails(pool) if machines.has_machines(pool) else None)
     known = [member for member in observed.members.values() if member.host or member.configuration or member.busy()]
     given_up = [member for member in known if force_delete(pool) and _stuck(member)]
     left = [replace(member, draining_since=member.draining_since or now) for member in known if member not in given_up]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import actions
+from shai_operator.reconcile.machines import Replacements
 from shai_operator.reconcile.members import (
     ApplyBundle,
     BringUp,
@@ -16,6 +17,7 @@ from shai_operator.reconcile.members import (
     ProvisionMembers,
     RemoveMembers,
 )
+from shai_operator.reconcile.orphans import RemoveOrphans
 from shai_operator.reconcile.rollout_state import NeedComparison
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.effects import Effect
     from shai_operator.reconcile.releases import Definitions
     from shai_operator.reconcile.rollout_state import Tracks
+    from shai_operator.reconcile.surveys import HostSurvey
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ PoolAction = (
     | ApplyBundle
     | BringUp
     | NeedComparison
+    | RemoveOrphans
 )
 
 
@@ -87,8 +91,12 @@ class Observed:
     """Members by name: the rows of the status (`observations`), completed with observations."""
     places: Mapping[int, Place]
     """The place of each ordinal of `ordinals`; ordinals that fit nowhere are left out."""
-    too_few_hosts: str = ""
-    """The provider's message when there is not enough room for all members."""
+    unplaced: tuple[str, str] | None = None
+    """Reason and message of the provider when not all members have a place."""
+    surveys: Mapping[str, HostSurvey] = field(default_factory=dict)
+    """The last survey of each host that is not gone, by name; empty for providers that make none."""
+    replacements: Replacements = field(default_factory=Replacements)
+    """The decision about virtual machines with which the ordinals were chosen."""
     configurations: Mapping[str, str] = field(default_factory=dict)
     """The digest with which each member should be provisioned, by name. A member without an entry is left as it is."""
     configuration_error: tuple[str, str] | None = None

@@ -27,6 +27,8 @@ _IS_PROVISIONED = ("is provisioned", "are provisioned")
 _FAULTS = frozenset(
     {
         "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "PlaybookFailed", "TimedOut", "ImageMissing",
+        "NoVirtualization", "StorageFull", "ImageFetchFailed", "ChecksumMismatch", "ArchitectureMismatch",
+        "GuestUnreachable", "BridgeConflict", "JailStuck", "ClockSkew", "EnforcementInsufficient",
         "Unreachable", "MonitorNotReady", "BundleRefused", "TaskFailed", "AnalysisFailed",
     }
 )  # fmt: skip
@@ -42,10 +44,12 @@ def write(
     namespace: str,
     trouble: Condition | None,
     now: datetime,
+    machines: Condition | None = None,
 ) -> dict[str, Any]:
-    """Return the whole status.
+    """Return the status, except what is about virtual machines.
 
-    ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made.
+    ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made; ``machines`` is the
+    condition Progressing where virtual machines determine it.
     """
     all_members = [(entry.member, entry.standing) for entry in kept] + list(leaving)
     rows = [members.row(*entry) for entry in sorted(all_members, key=lambda member: member[0].ordinal)]
@@ -57,7 +61,7 @@ def write(
     }
     wanted = [
         _ready(kept, trouble, decision),
-        _progressing(kept, leaving, decision),
+        machines or _progressing(kept, leaving, decision),
         _provisioned(kept, trouble),
     ]
     return {

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import (
     bundles,
+    enforcement,
+    machine_status,
+    machines,
     members,
+    orphans,
     pool_deletion,
     pool_status,
     releases,
@@ -26,10 +30,13 @@ from shai_operator.reconcile.rollout_state import Decision, Member, Situation, S
 from shai_operator.reconcile.upkeep import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from shai_operator.reconcile.machines import Replacements
     from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.surveys import HostSurvey
+    from shai_operator.reconcile.upkeep import Care
 
 __all__ = [
     "ForgetReleases",
@@ -37,10 +44,12 @@ __all__ = [
     "PoolAction",
     "PoolPlan",
     "StoreRelease",
+    "care",
     "observations",
     "ordinals",
     "reconcile",
     "releases_named",
+    "replacements",
 ]
 
 
@@ -57,9 +66,21 @@ def observations(pool: Object) -> dict[str, Observation]:
     return {row["name"]: members.from_row(row) for row in status(pool).get("members") or ()}
 
 
-def ordinals(pool: Object, known: Mapping[str, Observation]) -> tuple[int, ...]:
-    """Return the ordinals of the members that should exist, without those that are being drained."""
-    return upkeep.ordinals(upkeep.care(spec(pool)), known.values())
+def care(pool: Object) -> Care:
+    """Return a pool's settings for the treatment of its members."""
+    return upkeep.care(spec(pool), machines.jails(pool) if machines.has_machines(pool) else None)
+
+
+def replacements(
+    pool: Object, known: Mapping[str, Observation], surveys: Mapping[str, HostSurvey], image: str
+) -> Replacements:
+    """Decide which virtual machines are replaced; ``image`` is that of the spec, empty when it is not known."""
+    return machines.decide(pool, known.values(), surveys, image, care(pool))
+
+
+def ordinals(pool: Object, known: Mapping[str, Observation], held: Collection[int] = frozenset()) -> tuple[int, ...]:
+    """Return the ordinals of the members that should exist, without those that are drained or held."""
+    return upkeep.ordinals(care(pool), known.values(), held)
 
 
 def reconcile(pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> PoolPlan:
@@ -77,7 +98,8 @@ class _Reconciliation:
         self._observed = observed
         self._inventory = inventory
         self._now = now
-        self._care = upkeep.care(spec(pool))
+        self._care = care(pool)
+        self._ordinals = ordinals(pool, observed.members, observed.replacements.held)
         self._definitions = observed.definitions
         self._too_large = _too_large(pool, observed)
         self._releases = dict(observed.releases)
@@ -92,7 +114,7 @@ class _Reconciliation:
         leaving = self._leaving()
         decision = self._decide(staying)
         kept = [self._kept(member, decision) for member in staying]
-        removals = list(upkeep.remove(leaving, self._care, self._now))
+        removals = list(upkeep.remove(leaving, self._care, self._now, self._ordinals))
         leaving = upkeep.forget_configuration(leaving, removals)
         leaving_members = [(member, members.standing(member, self._releases, "")) for member in leaving]
         outlook = self._outlook(kept, decision)
@@ -103,9 +125,15 @@ class _Reconciliation:
             decision,
             namespace=self._definitions.namespace,
             trouble=self._trouble(staying),
+            machines=self._observed.replacements.condition,
             now=self._now,
         )
         all_members = [(entry.member, entry.standing) for entry in kept] + leaving_members
+        known = [member for member, _ in all_members]
+        wanted = {member.ordinal for member in known} | set(self._ordinals)
+        found = orphans.find(self._pool, self._observed.surveys, wanted, self._care.jails, self._inventory)
+        replaced = self._observed.replacements
+        pool_state |= machine_status.write(self._pool, known, self._observed.surveys, replaced, found)
         plan = PoolPlan(tracks=decision.tracks)
         if FINALIZER not in finalizers(self._pool):
             plan.add(SetFinalizer(self._pool, present=True))
@@ -115,6 +143,10 @@ class _Reconciliation:
         plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
         plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
         plan.add(*pool_status.events(self._pool, all_members, decision))
+        plan.add(
+            *machine_status.events(self._pool, replaced, found),
+            *orphans.removals(self._pool, found, self._observed.surveys),
+        )
         plan.add(*self._forgotten(decision))
         for seconds in (
             decision.look_again,
@@ -132,21 +164,24 @@ class _Reconciliation:
         """
         staying, moved = [], list[PoolAction]()
         known = {member.ordinal: member for member in self._observed.members.values()}
-        for ordinal in ordinals(self._pool, self._observed.members):
+        for ordinal in self._ordinals:
             place = self._observed.places.get(ordinal)
             member = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
             member = replace(member, draining_since=None)
             busy = member.busy(*upkeep.ENDING_JOBS)
             if place is not None and member.host != place.host and (member.configuration or busy):
                 if not busy:
-                    moved += pool_deletion.give_up(self._pool, member, "its host is no longer in spec.hosts")
+                    moved += pool_deletion.give_up(self._pool, member, "its host is off spec.hosts, or gone")
                 continue
             staying.append(member if place is None else replace(member, host=place.host, address=place.address))
         return staying, moved
 
     def _leaving(self) -> list[Observation]:
-        chosen = set(ordinals(self._pool, self._observed.members))
-        gone = [member for member in self._observed.members.values() if member.ordinal not in chosen]
+        gone = [
+            member
+            for member in self._observed.members.values()
+            if member.ordinal not in self._ordinals and (member.host or member.busy())
+        ]
         return [replace(member, draining_since=member.draining_since or self._now) for member in gone]
 
     def _decide(self, staying: Sequence[Observation]) -> Decision:
@@ -236,10 +271,14 @@ class _Reconciliation:
 
     def _kept(self, member: Observation, decision: Decision) -> Kept:
         bundle = self._bundle(decision.targets.get(member.name, ""))
+        if member.insufficient:
+            bundle = enforcement.empty_bundle(self._pool)
+        place = self._observed.places.get(member.ordinal)
+        image = self._observed.replacements.image(member.ordinal // self._care.jails)
         return Kept(
             member=member,
             standing=members.standing(member, self._releases, bundle.label if bundle else ""),
-            place=self._observed.places.get(member.ordinal),
+            place=replace(place, image=image) if place else None,
             digest=self._observed.configurations.get(member.name, ""),
             bundle=bundle,
         )
@@ -268,8 +307,8 @@ class _Reconciliation:
         if self._observed.configuration_error is not None:
             return Condition("Provisioned", FALSE, *self._observed.configuration_error)
         if any(member.ordinal not in self._observed.places for member in staying):
-            message = self._observed.too_few_hosts or "the hosts of the pool take no more members"
-            return Condition("Provisioned", FALSE, "TooFewHosts", message)
+            why = self._observed.unplaced or ("TooFewHosts", "the hosts of the pool take no more members")
+            return Condition("Provisioned", FALSE, *why)
         return None
 
     def _jobs(self, kept: Sequence[Kept], leaving: Sequence[Observation], decision: Decision) -> Iterator[PoolAction]:

@@ -55,6 +55,8 @@ class HostSurvey:
     reason: str = ""
     """Why the host could not be surveyed, in a word for programs; empty: it was."""
     message: str = ""
+    stale: bool = False
+    """Whether something has been done on the host since."""
     own: dict[str, SurveyedMachine] = field(init=False, compare=False, repr=False)
     """The machines with this operator's mark, by name."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import members
@@ -43,6 +44,11 @@ class Care:
     unready_first: bool = False
     drain_seconds: int = 30
     failure_threshold: int = 3
+    jails: int = 1
+    """How many members share a virtual machine, and are updated together."""
+
+    shared: bool = False
+    """Whether members are in virtual machines, which are made for them and destroyed after them."""
 
     @property
     def unavailable(self) -> int:
@@ -52,8 +58,8 @@ class Care:
         return max(number, 1)
 
 
-def care(spec: Mapping[str, Any]) -> Care:
-    """Read the settings from a JailPool's spec."""
+def care(spec: Mapping[str, Any], jails: int | None = None) -> Care:
+    """Read the settings from a JailPool's spec; ``jails`` is None if members have no virtual machines."""
     usual = Care()
     scale_in, healing = spec.get("scaleIn") or {}, spec.get("healing") or {}
     return Care(
@@ -62,19 +68,21 @@ def care(spec: Mapping[str, Any]) -> Care:
         unready_first=scale_in.get("policy") == "UnreadyFirst",
         drain_seconds=int(scale_in.get("drainSeconds", usual.drain_seconds)),
         failure_threshold=int(healing.get("failureThreshold", usual.failure_threshold)),
+        jails=jails or 1,
+        shared=jails is not None,
     )
 
 
-def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
+def ordinals(wanted: Care, known: Iterable[Observation], held: Collection[int] = frozenset()) -> tuple[int, ...]:
     """Choose the ordinals of the members that should exist.
 
     If there are too many members, those with the highest ordinals are removed first, or those that are not ready. If
     there are too few, members that are being drained are kept before new ones are made, unless their removal has
-    started.
+    started. Those in ``held`` are removed for now, and no others take their places.
     """
     staying, leaving, free = [], [], []
     for member in known:
-        if member.draining_since is None:
+        if member.draining_since is None or member.ordinal in held:
             staying.append(member)
         elif member.configuration and not member.busy("remove"):
             free.append(member)
@@ -82,7 +90,8 @@ def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
             leaving.append(member)
     if len(staying) >= wanted.replicas:
         staying.sort(key=lambda member: (wanted.unready_first and not _up(member), member.ordinal))
-        return tuple(sorted(member.ordinal for member in staying[: wanted.replicas]))
+        chosen = {member.ordinal for member in staying[: wanted.replicas]}
+        return tuple(sorted(chosen - set(held)))
     chosen = {member.ordinal for member in staying}
     chosen.update(sorted(member.ordinal for member in free)[: wanted.replicas - len(chosen)])
     taken = chosen | {member.ordinal for member in leaving} | {member.ordinal for member in free}
@@ -91,7 +100,7 @@ def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
         if ordinal not in taken:
             chosen.add(ordinal)
         ordinal += 1
-    return tuple(sorted(chosen))
+    return tuple(sorted(chosen - set(held)))
 
 
 def _up(member: Observation) -> bool:
@@ -117,7 +126,8 @@ def provision(
 ) -> Iterator[ProvisionMembers]:
     """Yield installations: new members, members that do not answer, and as many others as may be unavailable.
 
-    The others are members whose configuration has changed or whose certificate ends soon.
+    The others are members whose configuration has changed or whose certificate ends soon. Members that share a virtual
+    machine are taken together, even if they are more than may be unavailable, when no other member is away.
 
     At least one of the members ``guarded`` stays ready: a rollout needs a member with the stable release for
     comparison.
@@ -126,16 +136,18 @@ def provision(
     budget = wanted.unavailable - away
     guards = sum(1 for entry in kept if entry.member.name in guarded and entry.standing.ready)
     due: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for entry in kept:
-        cause = _cause(entry, wanted, now)
-        if not cause or entry.place is None:
-            continue
-        if cause in {_CHANGED, _EXPIRING} and entry.standing.ready:
-            is_guard = entry.member.name in guarded
-            if budget <= 0 or (is_guard and guards <= 1):
-                continue
-            budget, guards = budget - 1, guards - is_guard
-        due[entry.place.host, cause].append(entry.place)
+    for _, unit in groupby(kept, key=lambda entry: entry.member.ordinal // wanted.jails):
+        causes = [(entry, _cause(entry, wanted, now)) for entry in unit if entry.place is not None]
+        updated = [entry for entry, cause in causes if cause in {_CHANGED, _EXPIRING} and entry.standing.ready]
+        going = sum(1 for entry in updated if entry.member.name in guarded)
+        allowed = len(updated) <= budget or budget == wanted.unavailable > 0
+        if updated and (not allowed or (going and going >= guards)):
+            causes = [(entry, cause) for entry, cause in causes if entry not in updated]
+        else:
+            budget, guards = budget - len(updated), guards - going
+        for entry, cause in causes:
+            if cause and entry.place is not None:
+                due[entry.place.host, cause].append(entry.place)
     for (host, cause), places in sorted(due.items()):
         yield ProvisionMembers(host, tuple(places), cause)
 
@@ -167,15 +179,24 @@ def drained(member: Observation, wanted: Care, now: datetime) -> bool:
     return now - since >= timedelta(seconds=wanted.drain_seconds)
 
 
-def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Iterator[RemoveMembers]:
-    """Yield removals of the members that are drained."""
+def remove(
+    leaving: Sequence[Observation], wanted: Care, now: datetime, staying: Collection[int] = frozenset()
+) -> Iterator[RemoveMembers]:
+    """Yield removals of the members that are drained.
+
+    A virtual machine is condemned when the last of its members goes; ``staying`` are the ordinals that need theirs.
+    """
     due: dict[str, list[Place]] = defaultdict(list)
     for member in leaving:
         waits = member.failed is not None and now < member.failed.retry_at()
         if not member.busy(*ENDING_JOBS) and not waits and drained(member, wanted, now):
             due[member.host].append(member.place)
+    going = {place.ordinal for places in due.values() for place in places}
+    needed = {ordinal // wanted.jails for ordinal in staying}
+    needed |= {member.ordinal // wanted.jails for member in leaving if member.ordinal not in going}
     for host, places in sorted(due.items()):
-        yield RemoveMembers(host, tuple(places))
+        condemned = frozenset(place.ordinal // wanted.jails for place in places) - needed
+        yield RemoveMembers(host, tuple(places), condemned if wanted.shared else frozenset())
 
 
 def forget_configuration(leaving: Sequence[Observation], removals: Sequence[RemoveMembers]) -> list[Observation]:

@@ -40,6 +40,7 @@ class Parts:
         self.releases = self.kinds = self
         self.verdicts = SimpleNamespace(found=verdicts)
         self.providers = {"local": self}
+        self.surveyors: dict[str, object] = {}
         self.tls = None
 
     async def named(self, names: frozenset[str]) -> dict[str, Release]:

@@ -15,7 +15,16 @@ import pytest
 from shai_operator.control.measuring import MeasuringError, Results, Slices, Subject
 from shai_operator.control.remote_measuring import RemoteLoadGenerator
 from shai_operator.providers import authority, images
-from shai_operator.providers.interface import DataMode, Failure, Member, MemberConfiguration, Outcome, Progress, Reason
+from shai_operator.providers.interface import (
+    DataMode,
+    Failure,
+    Grounds,
+    Member,
+    MemberConfiguration,
+    Outcome,
+    Progress,
+    Reason,
+)
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
@@ -45,9 +54,9 @@ class Host:
         self.installed[member.name] = configuration
         return {member.name: self._outcome(f"install {member.name}")}
 
-    async def remove(self, _: object, members: Sequence[Member], directory: str, **more: Any) -> Mapping[str, Outcome]:
+    async def remove(self, _: object, members: Sequence[Member], place: Grounds, **more: Any) -> Mapping[str, Outcome]:
         more["progress"](Progress("rack", "Remove", "Stop", 1, 2))
-        assert directory == "/pools"
+        assert place.directory == "/pools"
         assert not more["cancel"].is_set(), "nothing stays, whatever was cancelled"
         return {member.name: self._outcome(f"remove {member.name}") for member in members}
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shai_operator.providers import directories
-from shai_operator.providers.interface import ConfigurationError, Host, Login, MemberConfiguration, Pool, Reason
+from shai_operator.providers.interface import (
+    ConfigurationError,
+    Grounds,
+    Host,
+    Login,
+    MemberConfiguration,
+    Pool,
+    Reason,
+)
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.playbooks import Playbooks
 from testing.ports import free_port
@@ -58,7 +66,9 @@ async def test_a_member_comes_and_goes(
     assert len(processes_with(f"{site.directory}/images/{image.digest}/bin/shai")) == 1
     assert server.login().private_key.splitlines()[2] not in has_kept(kept, {"ssh.key", "authority.key"})
 
-    outcomes = await provider.remove(host, members, str(site.directory), progress=quiet, cancel=asyncio.Event())
+    outcomes = await provider.remove(
+        host, members, Grounds("t", str(site.directory)), progress=quiet, cancel=asyncio.Event()
+    )
     assert outcomes["t-0"].failure is None
     assert not site.directory.exists()
     await until_async(lambda: not processes_with(str(site.base)), "the connection to the host ends with the run")
@@ -99,7 +109,7 @@ async def test_out_of_reach(
 ) -> None:
     host = Host("rack-1", "127.0.0.1", login(server))
     members = provider.place(Pool("t", "127.0.10.0/24", (host,)), [0, 1], {}).members
-    outcomes = await provider.remove(host, members, "/nowhere", progress=quiet, cancel=asyncio.Event())
+    outcomes = await provider.remove(host, members, Grounds("t", "/nowhere"), progress=quiet, cancel=asyncio.Event())
     assert set(outcomes) == {"t-0", "t-1"}
     for outcome in outcomes.values():
         assert outcome.failure is not None

@@ -25,6 +25,7 @@ import pytest
 from shai_operator.providers import authority, directories
 from shai_operator.providers.interface import (
     Data,
+    Grounds,
     KeyValue,
     Member,
     MemberConfiguration,
@@ -70,7 +71,7 @@ class Life:
 
     async def remove(self, members: Sequence[Member]) -> Mapping[str, Outcome]:
         return await self.provider.remove(
-            local_host(), members, str(self.site.directory), progress=quiet, cancel=asyncio.Event()
+            local_host(), members, Grounds("t", str(self.site.directory)), progress=quiet, cancel=asyncio.Event()
         )
 
     def path(self, member: Member) -> Path:

@@ -23,9 +23,11 @@ def machine(name: str, *, own: bool = True, state: str = "Running") -> SurveyedM
     return SurveyedMachine(name, name.rpartition("-vm-")[0], own, state)
 
 
-def host(name: str, free: int = 5000, *found: SurveyedMachine, most: int = 8, reason: str = "") -> Host:
+def host(
+    name: str, free: int = 5000, *found: SurveyedMachine, most: int = 8, reason: str = "", known: bool = True
+) -> Host:
     survey = HostSurvey(datetime.now(UTC), free, machines=found, reason=reason, message=f"{name}: {reason}")
-    return Host(name, f"192.0.2.{ord(name[0])}", max_members=most, survey=survey)
+    return Host(name, f"192.0.2.{ord(name[0])}", max_members=most, known=known, survey=survey)
 
 
 def gone(one: Host) -> Host:
@@ -87,9 +89,9 @@ def test_who_goes_where(hosts: list[Host], ordinals: range, current: dict[int, s
 WAITS = {
     "nobody has looked yet": ([UNKNOWN], range(2), {}, Reason.SURVEYING, "c: not looked at yet"),
     "without a status a machine may be on any host": (
-        [host("a"), host("b", reason=DARK)],
-        range(2),
-        {},
+        [host("a"), host("b", reason=DARK, known=False)],
+        range(4),
+        {0: "a"},
         Reason.SURVEYING,
         "b: HostUnreachable",
     ),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from shai_operator.providers.interface import Grounds
 from shai_operator.providers.local import LocalProvider, local_host
 from shai_operator.providers.playbooks import Playbooks
 from tests.providers.support import quiet
@@ -29,7 +30,13 @@ async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path:
     (data / "queries.txt").symlink_to(secret)
     files = ["keys.jsonl", "queries.txt", "facts/population.jsonl", "dataset.json"]
     outcome = await provider.read(
-        local_host(), member, str(site.directory), files, tmp_path / "read", progress=quiet, cancel=asyncio.Event()
+        local_host(),
+        member,
+        Grounds("t", str(site.directory)),
+        files,
+        tmp_path / "read",
+        progress=quiet,
+        cancel=asyncio.Event(),
     )
     await playbooks.close()
     assert outcome.failure is None

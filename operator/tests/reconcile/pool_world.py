@@ -187,7 +187,7 @@ class World:
         rows = {
             called: self.failing(self.observation(called, row))
             for called, row in pools.observations(self.pool).items()
-            if called in self.machines or not row.draining_since
+            if self.exists(called) or not row.draining_since
         }
         places = {}
         for ordinal in pools.ordinals(self.pool, rows) if self.hosts else ():
@@ -202,6 +202,10 @@ class World:
             configurations={place.name: self.digest for place in places.values()},
             effect=self.effect,
         )
+
+    def exists(self, called: str) -> bool:
+        """Whether something of a member is on its host."""
+        return called in self.machines
 
     def failing(self, member: Observation) -> Observation:
         if member.host in self.unreachable and (member.draining_since or not member.configuration):
