@@ -111,7 +111,10 @@ def test_both_places_of_the_network_say_the_same(first_boot: dict[str, Any]) -> 
 
 def test_linux_finds_its_interface_by_its_address(first_boot: dict[str, Any]) -> None:
     made = parsed({**first_boot, "variant": "cloud-init"})
-    assert made["network-config"]["ethernets"]["primary"]["match"] == {"macaddress": first_boot["network"]["mac"]}
+    (name,) = made["network-config"]["ethernets"]
+    card = made["network-config"]["ethernets"][name]
+    assert card["match"] == {"macaddress": first_boot["network"]["mac"]}
+    assert card["set-name"] == name
     assert "network" not in made["user-data"]
 
 
