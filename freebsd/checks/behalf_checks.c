@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Calls on behalf of another context, and overlays of its memory.
+ * Calls on behalf of another context.
  */
 #include <sys/fcntl.h>
 #include <sys/mman.h>
@@ -142,6 +142,85 @@ target_closed_on_behalf(void)
 	REQUIRE_EQUAL(lwc_answer(LWC_CALLER, 0, 0, &event), -ESRCH);
 }
 
+/*
+ * The same in all ways to close a descriptor, of one's own table and of the other's, as a user
+ * without privileges.
+ */
+static void
+closed_in_every_way(void)
+{
+	static const int resources[] = {LWC_USE_MEMORY, LWC_USE_CREDENTIALS,
+	    LWC_USE_MEMORY | LWC_USE_CREDENTIALS, LWC_USE_FILES,
+	    LWC_USE_FILES | LWC_USE_MEMORY | LWC_USE_CREDENTIALS};
+	static const struct lwc_descriptors share = {.first = 3, .last = 3, .mode = LWC_SHARE};
+	static const struct {
+		int number, first, second;
+	} ways[] = {{SYS_close, 3, 0}, {SYS_dup2, 0, 3}, {SYS_close_range, 3, 3},
+	    {SYS_freebsd12_closefrom, 3, 0}, {SYS_fcntl, 3, F_GETFD}};
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	char *page = map_pages(1);
+
+	page[0] = 'a';
+	REQUIRE_EQUAL(CALL1(SYS_setuid, 1001), 0);
+	for (int i = 0; i < 25; i++) {
+		int use = resources[i / 5];
+
+		spec = plain_spec();
+		if (create(&spec, &event)) /* 3: what is closed */
+			leave(1);
+		REQUIRE_EQUAL(event.descriptor, 3);
+		spec.descriptors = &share;
+		spec.descriptor_count = 1;
+		if ((use & LWC_USE_FILES) != 0) { /* 4: has the only descriptor of 3 */
+			if (create(&spec, &event))
+				leave(1);
+			REQUIRE_EQUAL(CALL1(SYS_close, 3), 0);
+		}
+		REQUIRE(lwc_syscall(event.descriptor, use, ways[i % 5].number, ways[i % 5].first,
+			    ways[i % 5].second, 0) >= 0);
+		REQUIRE_EQUAL(page[0], 'a');
+		REQUIRE_EQUAL(CALL0(SYS_getuid), 1001);
+		(void)CALL2(SYS_close_range, 3, 10);
+		REQUIRE_EQUAL(read_variable("shai.count.contexts"), 1);
+	}
+}
+
+/* A process that is killed inside a call ends with its own resources. */
+static void
+killed_on_behalf(void)
+{
+	struct {
+		long seconds, nanoseconds;
+	} delay = {0, 1000000};
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	int ready[2], never[2];
+	char byte;
+
+	REQUIRE_EQUAL(CALL2(SYS_pipe2, never, 0), 0);
+	REQUIRE_EQUAL(CALL2(SYS_pipe2, ready, 0), 0);
+	for (int i = 0; i < 20; i++) {
+		long child = CALL0(SYS_fork);
+
+		if (child == 0) {
+			if (create(&spec, &event))
+				leave(1);
+			(void)CALL3(SYS_write, ready[1], "x", 1);
+			(void)lwc_syscall(event.descriptor,
+			    LWC_USE_FILES | LWC_USE_MEMORY | LWC_USE_CREDENTIALS, SYS_read,
+			    never[0], (long)&byte, 1);
+			leave(2);
+		}
+		REQUIRE_EQUAL(CALL3(SYS_read, ready[0], &byte, 1), 1);
+		if (i % 2 == 0) /* at any moment: before the call or in it */
+			(void)CALL2(SYS_nanosleep, &delay, NULL);
+		REQUIRE_EQUAL(CALL2(SYS_kill, child, SIGKILL), 0);
+		REQUIRE_EQUAL(wait_for(child), 256 + SIGKILL);
+	}
+	REQUIRE_EQUAL(read_variable("shai.count.contexts"), 0);
+}
+
 /* A redirected call cannot be made through another context instead. */
 static void
 no_way_around_the_monitor(void)
@@ -208,156 +287,14 @@ interrupted_on_behalf(void)
 	REQUIRE_EQUAL(wait_for(child), 256 + SIGKILL);
 }
 
-static void
-overlay_follows(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	volatile char *page = map_pages(4);
-	char *here = (char *)0x200000000;
-	struct lwc_overlay overlay = {.start = (uint64_t)page,
-	    .length = 4 * 4096,
-	    .here = (uint64_t)here,
-	    .flags = LWC_OVERLAY_WRITE};
-	int context;
-
-	page[0] = page[4096] = 'a'; /* the rest has never been touched */
-	if (create(&spec, &event)) {
-		page[0] = 'b';
-		page[8192] = 'c';
-		(void)lwc_switch(LWC_CALLER, 0, LWC_CALL, &event);
-		REQUIRE_EQUAL(page[4096], 'd');
-		REQUIRE_EQUAL(page[12288], 'e');
-		page[8192] = 'f';
-		(void)lwc_switch(LWC_CALLER, 0, 0, &event);
-	}
-	context = event.descriptor;
-	REQUIRE_EQUAL(lwc_overlay(context, &overlay), 0);
-	REQUIRE_EQUAL(here[0], 'a');
-	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
-	REQUIRE_EQUAL(here[0], 'b');
-	REQUIRE_EQUAL(here[8192], 'c');
-	REQUIRE_EQUAL(page[0], 'a');
-	here[4096] = 'd';
-	here[12288] = 'e';
-	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
-	REQUIRE_EQUAL(here[8192], 'f');
-	REQUIRE_EQUAL(page[8192], 0);
-	/* The mapping stays when the context is discarded. */
-	REQUIRE_EQUAL(CALL1(SYS_close, context), 0);
-	REQUIRE_EQUAL(here[8192], 'f');
-}
-
-static void
-overlay_errors(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	char *page = map_pages(4);
-	struct lwc_overlay overlay = {
-	    .start = (uint64_t)page, .length = 4 * 4096, .here = 0x200000000};
-	struct lwc_overlay bad;
-	int context;
-
-	REQUIRE_EQUAL(CALL2(SYS_munmap, page + 8192, 4096), 0);
-	if (create(&spec, &event))
-		leave(1);
-	context = event.descriptor;
-	REQUIRE_EQUAL(lwc_overlay(context, &overlay), -EFAULT); /* a hole; nothing stays mapped */
-	overlay.length = 4096;
-	REQUIRE_EQUAL(lwc_overlay(LWC_SELF, &overlay), -EBUSY);
-	REQUIRE_EQUAL(lwc_overlay(context, NULL), -EFAULT);
-	bad = overlay;
-	bad.start += 1;
-	REQUIRE_EQUAL(lwc_overlay(context, &bad), -EINVAL);
-	bad = overlay;
-	bad.length = (uint64_t)-4096;
-	REQUIRE_EQUAL(lwc_overlay(context, &bad), -EINVAL);
-	bad = overlay;
-	bad.flags = 8;
-	REQUIRE_EQUAL(lwc_overlay(context, &bad), -EINVAL);
-	bad = overlay;
-	bad.here = (uint64_t)page;
-	REQUIRE_EQUAL(lwc_overlay(context, &bad), -EEXIST);
-	REQUIRE_EQUAL(lwc_overlay(context, &overlay), 0);
-	REQUIRE_EQUAL(lwc_overlay(context, &overlay), -EEXIST);
-	/* Not executable, and not writable unless requested. */
-	REQUIRE_EQUAL(CALL3(SYS_mprotect, overlay.here, 4096, PROT_READ | PROT_WRITE), -EACCES);
-	REQUIRE_EQUAL(CALL3(SYS_mprotect, overlay.here, 4096, PROT_READ | PROT_EXEC), -EACCES);
-}
-
-static void
-overlay_is_read_only(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	char *page = map_pages(1);
-	struct lwc_overlay overlay = {.start = (uint64_t)page, .length = 4096, .here = 0x200000000};
-
-	page[0] = 'a';
-	if (create(&spec, &event))
-		leave(1);
-	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), 0);
-	REQUIRE_EQUAL(*(char *)overlay.here, 'a');
-	*(volatile char *)overlay.here = 'b';
-	leave(0);
-}
-
-/* A file that is mapped for writing cannot be overlaid, in whatever file system. */
-static void
-no_overlay_of_a_file(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	struct lwc_overlay overlay = {
-	    .length = 4096, .here = 0x200000000, .flags = LWC_OVERLAY_WRITE};
-	int file = open_file("/tmp/overlaid", O_RDWR | O_CREAT, 0600);
-	char *page;
-
-	REQUIRE_EQUAL(CALL2(SYS_ftruncate, file, 4096), 0);
-	page = (char *)CALL6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	page[0] = 'a';
-	REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/overlaid"), 0);
-	if (create(&spec, &event))
-		leave(1);
-	overlay.start = (uint64_t)page;
-	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), -EOPNOTSUPP);
-	overlay.flags = 0;
-	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), -EOPNOTSUPP);
-}
-
-/* A copy of a context with an overlay does not have the overlay. */
-static void
-overlay_is_not_inherited(void)
-{
-	struct lwc_spec spec = plain_spec();
-	struct lwc_event event;
-	char *page = map_pages(1);
-	struct lwc_overlay overlay = {.start = (uint64_t)page, .length = 4096, .here = 0x200000000};
-
-	page[0] = 'a';
-	if (create(&spec, &event))
-		leave(1);
-	REQUIRE_EQUAL(lwc_overlay(event.descriptor, &overlay), 0);
-	if (create(&spec, &event)) {
-		*(volatile char *)overlay.here; /* ends the process */
-		leave(0);
-	}
-	(void)lwc_switch(event.descriptor, 0, 0, &event);
-	leave(1);
-}
-
 const struct check behalf_checks[] = {
     {"open on behalf of the confined", open_on_behalf, 0},
     {"memory and credentials of another", memory_on_behalf, 0},
     {"calls refused on behalf", refused_on_behalf, 0},
     {"closed by a call on its behalf", target_closed_on_behalf, 0},
+    {"closed by a call on its behalf in every way", closed_in_every_way, 0},
+    {"killed in a call on behalf", killed_on_behalf, 0},
     {"no way around the monitor", no_way_around_the_monitor, 0},
     {"a signal ends a call on behalf", interrupted_on_behalf, 0},
-    {"overlay follows both ways", overlay_follows, 0},
-    {"errors of lwc_overlay", overlay_errors, 0},
-    {"overlay is read-only unless asked", overlay_is_read_only, SIGSEGV},
-    {"no overlay of a file mapped for writing", no_overlay_of_a_file, 0},
-    {"overlay is not inherited", overlay_is_not_inherited, SIGSEGV},
     {NULL, NULL, 0},
 };

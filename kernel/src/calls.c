@@ -87,24 +87,24 @@ choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_
     struct lwc_context *source, struct lwc_context *new)
 {
 	struct lwc_context *monitor = source->monitor;
-	struct file *file = NULL;
+	struct lwc_target named;
 	int error;
 
 	if ((spec->flags & LWC_MONITORED) != 0) {
 		if (process->current->monitor != NULL)
 			return (EPERM);
-		error = lwc_descriptor_get(
-		    td, process, spec->monitor, LWC_RIGHT_SWITCH, &monitor, &file);
+		error = lwc_target_get(td, process, spec->monitor, LWC_RIGHT_SWITCH, &named);
 		if (error != 0)
 			return (error);
+		monitor = named.context;
 	}
 	if (monitor != NULL)
 		lwc_refer(monitor);
 	new->monitor = monitor;
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
 		new->redirected[i] = source->redirected[i] | spec->redirected[i];
-	if (file != NULL)
-		fdrop(file, td);
+	if ((spec->flags & LWC_MONITORED) != 0)
+		lwc_target_put(td, process, &named);
 	return (0);
 }
 
@@ -185,7 +185,6 @@ create_from(struct thread *td, struct lwc_process *process, struct lwc_context *
 			(void)kern_close(td, event.descriptor);
 	}
 	lwc_release(new);
-	lwc_reap(td, process);
 	return (error);
 }
 
@@ -194,8 +193,7 @@ sys_lwc_create(struct thread *td, struct lwc_create_args *arguments)
 {
 	struct specification specification;
 	struct lwc_process *process;
-	struct lwc_context *source;
-	struct file *file;
+	struct lwc_target source;
 	int error;
 
 	error =
@@ -206,12 +204,11 @@ sys_lwc_create(struct thread *td, struct lwc_create_args *arguments)
 	if (error == 0 && process->borrowed != 0)
 		error = EDEADLK;
 	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, specification.fixed.source, LWC_RIGHT_CREATE, &source, &file);
+		error = lwc_target_get(
+		    td, process, specification.fixed.source, LWC_RIGHT_CREATE, &source);
 	if (error == 0) {
-		error = create_from(td, process, source, &specification, arguments->event);
-		if (file != NULL)
-			fdrop(file, td);
+		error = create_from(td, process, source.context, &specification, arguments->event);
+		lwc_target_put(td, process, &source);
 	}
 	forget(&specification);
 	return (error);
@@ -221,9 +218,9 @@ int
 sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments)
 {
 	struct lwc_process *process = lwc_process_of(td->td_proc);
-	struct lwc_context *source, *target;
+	struct lwc_context *source;
+	struct lwc_target target;
 	struct lwc_message message;
-	struct file *file;
 	enum lwc_state was;
 	int error;
 
@@ -233,23 +230,20 @@ sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments)
 	if (error == 0)
 		error = rules_check_message(&message);
 	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, arguments->context, LWC_RIGHT_SWITCH, &target, &file);
+		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_SWITCH, &target);
 	if (error != 0)
 		return (error);
-	if (file != NULL)
-		fdrop(file, td); /* the table still refers to it */
 	source = process->current;
-	was = target->state;
-	error = lwc_switch_to(td, process, target, LWC_STEP_LEAVE);
-	if (error != 0)
-		return (error);
-	source->event = arguments->event;
-	if (was == LWC_STATE_TRAPPED)
-		error = lwc_deliver_result(td, &message);
-	else
-		error = lwc_deliver_switch(td, process, source, &message);
-	lwc_reap(td, process);
+	was = target.context->state;
+	error = lwc_switch_to(td, process, target.context, LWC_STEP_LEAVE);
+	if (error == 0) {
+		source->event = arguments->event;
+		if (was == LWC_STATE_TRAPPED)
+			error = lwc_deliver_result(td, &message);
+		else
+			error = lwc_deliver_switch(td, process, source, &message);
+	}
+	lwc_target_put(td, process, &target);
 	return (error);
 }
 
@@ -258,8 +252,7 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
 {
 	struct lwc_restriction restriction;
 	struct lwc_process *process;
-	struct lwc_context *context;
-	struct file *file;
+	struct lwc_target target;
 	bool redirects = false;
 	int error;
 
@@ -272,16 +265,15 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
 		return (error);
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
 		redirects = redirects || restriction.redirected[i] != 0;
-	error = lwc_descriptor_get(
-	    td, process, arguments->context, redirects ? LWC_RIGHT_CONFINE : 0, &context, &file);
+	error = lwc_target_get(
+	    td, process, arguments->context, redirects ? LWC_RIGHT_CONFINE : 0, &target);
 	if (error != 0)
 		return (error);
-	if (file != NULL)
-		((struct lwc_reference *)file->f_data)->rights &= restriction.rights;
+	if (target.file != NULL)
+		((struct lwc_reference *)target.file->f_data)->rights &= restriction.rights;
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
-		context->redirected[i] |= restriction.redirected[i];
-	if (file != NULL)
-		fdrop(file, td);
+		target.context->redirected[i] |= restriction.redirected[i];
+	lwc_target_put(td, process, &target);
 	if ((restriction.flags & LWC_CAPABILITY_MODE) != 0)
 		error = lwc_native_call(td, SYS_cap_enter, NULL);
 	return (error);
@@ -333,8 +325,7 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 	const uint32_t known = LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS;
 	struct lwc_process *process = lwc_process_of(td->td_proc);
 	uint64_t values[LWC_ARGUMENTS];
-	struct lwc_context *target;
-	struct file *file;
+	struct lwc_target target;
 	int error;
 
 	if (process == NULL)
@@ -345,22 +336,16 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 		return (EDEADLK);
 	error = copyin(arguments->arguments, values, sizeof(values));
 	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, arguments->context, LWC_RIGHT_SYSCALL, &target, &file);
+		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_SYSCALL, &target);
 	if (error != 0)
 		return (error);
-	lwc_hold(
-	    target); /* the call may close the last descriptor of it, and holds our resources */
 	error = check_on_behalf(
-	    td, process->current, target, arguments->number, (const syscallarg_t *)values);
-	if (error == 0 && target == process->current)
+	    td, process->current, target.context, arguments->number, (const syscallarg_t *)values);
+	if (error == 0 && target.context == process->current)
 		error = EBUSY;
 	if (error == 0)
-		error =
-		    call_with(td, process, target, arguments->resources, arguments->number, values);
-	if (file != NULL)
-		fdrop(file, td);
-	lwc_release(target);
-	lwc_reap(td, process);
+		error = call_with(
+		    td, process, target.context, arguments->resources, arguments->number, values);
+	lwc_target_put(td, process, &target);
 	return (error);
 }

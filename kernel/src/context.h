@@ -16,8 +16,11 @@
  *
  * Locking. (t) only the process's own thread touches it; there is one, so no lock is
  * needed. (l) lwc_lock, a leaf mutex. (p) exchanged under the process lock, which other
- * processes hold when they look (fdhold, vmspace_acquire_ref, signal delivery,
- * credentials).
+ * processes hold when they look at descriptors and directories (fdhold, pdhold), at
+ * credentials, and when they deliver signals. They look at the address space without a
+ * lock: vmspace_acquire_ref takes a reference only from one that is alive, which the
+ * kernel's allocator of address spaces allows at any time, and then looks again whether the
+ * process still has it.
  *
  * Lifetime. Descriptors hold a context ("holders"); the process also holds its root
  * context. When the last holder goes, the context is doomed: its owner discards it before
@@ -140,6 +143,12 @@ struct lwc_reference {
 	uint32_t rights; /* (t) */
 };
 
+/* A context that a call acts on, held for as long as the call takes. */
+struct lwc_target {
+	struct lwc_context *context;
+	struct file *file; /* the descriptor's; NULL: named without one */
+};
+
 extern struct mtx lwc_lock;
 
 /* process.c */
@@ -179,8 +188,9 @@ void lwc_free_directories(struct thread *td, struct pwddesc *directories);
 /* descriptor.c */
 extern const struct fileops lwc_fileops;
 int lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descriptor);
-int lwc_descriptor_get(struct thread *td, struct lwc_process *process, int descriptor,
-    uint32_t rights, struct lwc_context **context, struct file **file);
+int lwc_target_get(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
+    struct lwc_target *target);
+void lwc_target_put(struct thread *td, struct lwc_process *process, struct lwc_target *target);
 
 /* vectors.c */
 void lwc_vectors_init(

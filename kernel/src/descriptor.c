@@ -109,23 +109,14 @@ get_relative(
 	return (0);
 }
 
-/*
- * Finds the context that a number means. It must be of this process and alive, and
- * the descriptor must have the rights. The caller drops *file, which may be NULL.
- * Fails with EBADF, EINVAL (not a context), ESRCH (dead, or of another process) or
- * ENOTCAPABLE.
- */
-int
-lwc_descriptor_get(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
-    struct lwc_context **context, struct file **file)
+static int
+get_by_descriptor(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
+    struct lwc_target *target)
 {
 	struct lwc_reference *reference;
 	struct file *fp;
 	int error;
 
-	*file = NULL;
-	if (descriptor < 0)
-		return (get_relative(process, descriptor, rights, context));
 	error = fget(td, descriptor, &cap_no_rights, &fp);
 	if (error != 0)
 		return (error);
@@ -142,7 +133,39 @@ lwc_descriptor_get(struct thread *td, struct lwc_process *process, int descripto
 		fdrop(fp, td);
 		return (error);
 	}
-	*context = reference->context;
-	*file = fp;
+	target->context = reference->context;
+	target->file = fp;
 	return (0);
+}
+
+/*
+ * Finds the context that a number means, and holds it until lwc_target_put: the call may
+ * close its last descriptor. It must be of this process and alive, and the descriptor must
+ * have the rights. Fails with EBADF, EINVAL (not a context), ESRCH (dead, or of another
+ * process) or ENOTCAPABLE.
+ */
+int
+lwc_target_get(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
+    struct lwc_target *target)
+{
+	int error;
+
+	target->file = NULL;
+	if (descriptor < 0)
+		error = get_relative(process, descriptor, rights, &target->context);
+	else
+		error = get_by_descriptor(td, process, descriptor, rights, target);
+	if (error == 0)
+		lwc_hold(target->context);
+	return (error);
+}
+
+/* Ends the call's use of a context, and discards it if nothing else holds it. */
+void
+lwc_target_put(struct thread *td, struct lwc_process *process, struct lwc_target *target)
+{
+	if (target->file != NULL)
+		fdrop(target->file, td);
+	lwc_release(target->context);
+	lwc_reap(td, process);
 }

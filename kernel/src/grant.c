@@ -47,27 +47,24 @@ int
 sys_shai_grant(struct thread *td, struct shai_grant_args *arguments)
 {
 	struct lwc_process *process;
-	struct lwc_context *context;
 	struct shai_conduit *conduits;
-	struct file *file;
+	struct lwc_target target;
 	int error;
 
 	if (arguments->count < 1 || arguments->count > SHAI_GRANT_MAX)
 		return (EINVAL);
 	error = lwc_adopt(td, &process);
 	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, arguments->context, LWC_RIGHT_GRANT, &context, &file);
+		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_GRANT, &target);
 	if (error != 0)
 		return (error);
 	conduits = malloc(arguments->count * sizeof(*conduits), M_SHAI, M_WAITOK);
 	error = copyin(arguments->conduits, conduits, arguments->count * sizeof(*conduits));
-	if (error == 0 && !may_grant(td, process, context))
+	if (error == 0 && !may_grant(td, process, target.context))
 		error = EPERM;
 	if (error == 0)
-		error = grant(process, context, conduits, arguments->count);
+		error = grant(process, target.context, conduits, arguments->count);
 	free(conduits, M_SHAI);
-	if (file != NULL)
-		fdrop(file, td);
+	lwc_target_put(td, process, &target);
 	return (error);
 }

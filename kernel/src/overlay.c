@@ -118,8 +118,7 @@ sys_lwc_overlay(struct thread *td, struct lwc_overlay_args *arguments)
 	struct lwc_process *process = lwc_process_of(td->td_proc);
 	vm_map_t here = &td->td_proc->p_vmspace->vm_map;
 	struct lwc_overlay wanted;
-	struct lwc_context *target;
-	struct file *file;
+	struct lwc_target target;
 	int error;
 
 	if (process == NULL)
@@ -128,15 +127,13 @@ sys_lwc_overlay(struct thread *td, struct lwc_overlay_args *arguments)
 	if (error == 0)
 		error = rules_check_overlay(&wanted, vm_map_min(here), vm_map_max(here), PAGE_SIZE);
 	if (error == 0)
-		error = lwc_descriptor_get(
-		    td, process, arguments->context, LWC_RIGHT_OVERLAY, &target, &file);
+		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_OVERLAY, &target);
 	if (error != 0)
 		return (error);
-	if (target == process->current)
+	if (target.context == process->current)
 		error = EBUSY;
 	else
-		error = overlay(&target->resources.vmspace->vm_map, here, &wanted);
-	if (file != NULL)
-		fdrop(file, td);
+		error = overlay(&target.context->resources.vmspace->vm_map, here, &wanted);
+	lwc_target_put(td, process, &target);
 	return (error);
 }
