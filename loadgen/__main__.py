@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from loadgen.datasets import corpus
 from loadgen.driving import reference
 from loadgen.errors import LoadgenError
-from loadgen.measuring import benchmark, scenario, sessions
+from loadgen.measuring import benchmark, fast, scenario, sessions
 from loadgen.results import tables
+from loadgen.stacks import light
 from loadgen.verifying import verification
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
     "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
+    "fast": (fast, "measure what enforcement costs with a search engine of known cost, in installations of its own"),
+    "light": (light, "write manifests of Sys-E with its fast engine"),
     "metrics": (reference, "print the metrics of the load generator"),
     "scenario": (scenario, "run a scenario of load on the running demo, or list the scenarios"),
     "sessions": (sessions, "measure what a session costs, in installations of its own"),

@@ -17,6 +17,7 @@ analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
+fast|Sys-E's overhead with an engine that picks at random, as busy as BUSY_CYCLES says: 11 minutes, as root|make build-image && .venv/bin/python -m loadgen fast --output out/bench/fast --busy-cycles ${BUSY_CYCLES:-0}
 rollback|rolling a worker back, by pages and descriptors, beside forking it again|make setup && make -C supervisor bench-rollback
 scrape|decisions of the monitor while its metrics are scraped, beside those while nobody does|$GO_BENCH -bench=Scrape -benchtime=1x ./internal/pipeline
 smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A light variant of Sys-E's pipeline, in which sessions and queries cost more than searching.
+"""Writes manifests of Sys-E with its fast engine, which needs no index and no Java, in the place of the Lucene engines.
 
-The fast engine, which needs no index, takes the place of the Lucene engines. Policies, front end, pipes, channels and
-key-value store are those of the example.
+python -m loadgen light out/light --busy-cycles 900000
+shai apply -f out/light
+
+Policies, front end, pipes, channels and key-value store are those of the example.
 """
 
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen.stacks import manifests
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
 ENGINE, FRONT_END = "search", "worker"
 """The tasks that serve, in the order in which they start."""
 
+_EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
 _LEFT_OUT = frozenset({"indexer", "search-back", "index", "forward", "partial"})
 
 
@@ -42,3 +47,15 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int 
 
 def _is_left_out(entry: dict[str, Any]) -> bool:
     return entry["kind"] == "Task" and entry["metadata"]["name"] in _LEFT_OUT
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("directory", type=Path, help="where bundle.yaml is written")
+    parser.add_argument("--manifests", type=Path, default=_EXAMPLE, help="Sys-E's manifests")
+    parser.add_argument("--busy-cycles", type=int, default=0, help="what a search costs, in cycles (0)")
+
+
+def run(options: Namespace) -> None:
+    """Write the manifests; print the file's path."""
+    print(manifests.write(options.directory, derive(manifests.read(options.manifests), "syse", options.busy_cycles)))

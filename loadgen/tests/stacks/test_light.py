@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from loadgen.__main__ import main
 from loadgen.datasets import crowd, population
 from loadgen.driving.protocol import search_once
+from loadgen.measuring.place import IMAGE, MANIFESTS
 from loadgen.plan import BASELINE
 from loadgen.stacks import launcher, light, manifests
+from loadgen.tests.harness import ROOT
 from loadgen.tests.light_stack import USERS, running
 from loadgen.verifying import checks
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "crds" / "examples" / "syse"
+EXAMPLE = ROOT / MANIFESTS
+SHAI = ROOT / IMAGE / "bin" / "shai"
 
 
 def test_the_fast_engine_replaces_what_needs_an_index() -> None:
@@ -39,6 +44,14 @@ def test_the_fast_engine_is_as_slow_as_it_is_told_to_be() -> None:
         derived = light.derive(manifests.read(EXAMPLE), "syse", cycles)
         command = manifests.find_task(derived, light.ENGINE)["spec"]["command"]
         assert command[command.index("--busy-cycles") + 1] == str(cycles)
+
+
+def test_manifests_are_written_that_the_monitor_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["light", str(tmp_path / "out"), "--busy-cycles", "5"]) == 0
+    written = Path(capsys.readouterr().out.strip())
+    assert manifests.read(written.parent) == light.derive(manifests.read(EXAMPLE), "syse", 5)
+    checked = subprocess.run([SHAI, "policy", "check", written], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_options_go_to_the_front_end_of_a_variant_alone() -> None:
