@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Figures. Where time is emulated only ratios mean anything, so ratios of things
- * measured in the same run are what is printed.
+ * Figures about what the module does.
  */
+#include "figures.h"
+
 #include <sys/fcntl.h>
 #include <sys/mman.h>
 #include <sys/procctl.h>
@@ -15,7 +16,7 @@
 
 #define ROUNDS 2000
 
-static void
+void
 print_ratio(const char *what, uint64_t of, uint64_t to)
 {
 	say("figure  ");
@@ -186,8 +187,7 @@ time_transfers(int capabilities)
 	return (nanoseconds() - begun) / ROUNDS;
 }
 
-/* Measures in a process of its own, and returns the least of five. */
-static uint64_t
+uint64_t
 measure(uint64_t (*what)(void))
 {
 	uint64_t least = UINT64_MAX;
@@ -250,4 +250,5 @@ print_figures(void)
 	print_ratio("transfer with 5 capabilities / with 1", measure(transfers_5), one);
 	print_ratio("transfer with 100 capabilities / with 1", measure(transfers_100), one);
 	print_ratio("transfer with 10,000 capabilities / with 1", measure(transfers_10000), one);
+	print_session_figures();
 }

@@ -158,6 +158,10 @@ start(const long *block)
 		say("the module is not loaded: there is no shai.syscall\n");
 		leave(2);
 	}
+	if (*words != NULL && text_equal(*words, "figures")) {
+		print_figures();
+		leave(0);
+	}
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (const struct check *check = all[i]; check->name != NULL; check++)
 			if (is_chosen(check->name, words))

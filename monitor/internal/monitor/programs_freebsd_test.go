@@ -23,9 +23,9 @@ func providePrograms() (programs, error) {
 	return programs{probe: folder, library: folder}, err
 }
 
-// provideFrontEnd finds Sys-E's front end there, too, and returns its folder.
+// provideFrontEnd finds Sys-E's front end and its fast engine there, too, and returns the folder.
 func provideFrontEnd() (string, error) {
-	return besideItself("syse-frontend", "page.html", "advertisements.txt")
+	return besideItself("syse-frontend", "syse-engine", "page.html", "advertisements.txt")
 }
 
 // besideItself is the folder of this test program, if the files are there.

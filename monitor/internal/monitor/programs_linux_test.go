@@ -58,13 +58,18 @@ func providePrograms() (programs, error) {
 	return given, nil
 }
 
-// provideFrontEnd builds Sys-E's front end and returns its folder.
+// provideFrontEnd builds Sys-E's front end and its fast engine and returns their folder.
 func provideFrontEnd() (string, error) {
 	top, err := filepath.Abs("../../..")
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(top, "build/syse"), command("make", "-s", "-C", filepath.Join(top, "syse/frontend"), "all")
+	for _, part := range []string{"syse/frontend", "syse/engine"} {
+		if err := command("make", "-s", "-C", filepath.Join(top, part), "all"); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(top, "build/syse"), nil
 }
 
 func removeBuilt() {

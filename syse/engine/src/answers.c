@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "passing.h"
 #include "shai_wire.h"
 
 static int
@@ -20,10 +21,13 @@ open_channel(const char *path, unsigned slot)
 }
 
 int
-answers_open(struct answers *answers, const struct channel_paths *paths, unsigned slot)
+answers_open(struct answers *answers, const struct documents *documents,
+    const struct channel_paths *paths, unsigned slot)
 {
-	*answers = (struct answers){.paths = paths, .slot = slot, .checked = -1};
+	*answers =
+	    (struct answers){.documents = documents, .paths = paths, .slot = slot, .checked = -1};
 	answers->results = open_channel(paths->results, slot);
+	answers->passes = answers->results >= 0 && passing_is(answers->results);
 	return answers->results < 0 ? -1 : 0;
 }
 
@@ -55,8 +59,8 @@ send_record(struct answers *answers, const struct request *request,
 	return written < 0 ? -1 : 0;
 }
 
-int
-answers_send(struct answers *answers, const struct request *request, const struct document *chosen,
+static int
+send_numbers(struct answers *answers, const struct request *request, const struct document *chosen,
     size_t count)
 {
 	struct shai_transfer transfer = {.query = request->query};
@@ -65,6 +69,37 @@ answers_send(struct answers *answers, const struct request *request, const struc
 		transfer.conduit[i] = chosen[i].conduit;
 	return send_record(answers, request, &transfer,
 	    offsetof(struct shai_transfer, conduit) + count * sizeof transfer.conduit[0]);
+}
+
+/* Nothing is no answer there: a transfer is descriptors. */
+static int
+send_descriptors(struct answers *answers, const struct document *chosen, size_t count)
+{
+	int opened[SHAI_BATCH_MAX];
+	size_t open_count = 0;
+	int result = 0, error;
+
+	for (size_t i = 0; i < count; i++) {
+		opened[open_count] = documents_open(answers->documents, chosen[i]);
+		if (opened[open_count] >= 0)
+			open_count++;
+	}
+	if (open_count > 0)
+		result = passing_send(answers->results, opened, open_count);
+	error = errno;
+	while (open_count > 0)
+		(void)close(opened[--open_count]);
+	errno = error;
+	return result;
+}
+
+int
+answers_send(struct answers *answers, const struct request *request, const struct document *chosen,
+    size_t count)
+{
+	if (answers->passes)
+		return send_descriptors(answers, chosen, count);
+	return send_numbers(answers, request, chosen, count);
 }
 
 int

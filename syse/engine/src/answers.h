@@ -16,16 +16,23 @@ struct channel_paths {
 };
 
 struct answers {
+	const struct documents *documents;
 	const struct channel_paths *paths;
 	unsigned slot;
 	int results;
 	int checked; /* -1 until it is needed */
+	bool passes; /* open descriptors instead of numbers */
 };
 
 /* Opens a slot's channel. Returns 0, or -1 with errno. */
-int answers_open(struct answers *answers, const struct channel_paths *paths, unsigned slot);
+int answers_open(struct answers *answers, const struct documents *documents,
+    const struct channel_paths *paths, unsigned slot);
 
-/* Answers a query. Returns 0, or -1 with errno. */
+/*
+ * Answers a query. Returns 0, or -1 with errno. Where the channel carries numbers, the
+ * answer is one record with the query's number. Where it carries descriptors, the answer is
+ * one transfer of the documents that could be opened, and none if there are none.
+ */
 int answers_send(struct answers *answers, const struct request *request,
     const struct document *chosen, size_t count);
 

@@ -88,7 +88,8 @@ serve(struct slot *slot)
 	snprintf(path, sizeof path, "%s/%u", slot->service->queries, slot->number);
 	slot->lines.pipe = open(path, O_RDONLY | O_CLOEXEC);
 	if (slot->lines.pipe < 0 || chance_seed(&slot->chance) != 0 ||
-	    answers_open(&slot->answers, &slot->service->channels, slot->number) != 0)
+	    answers_open(&slot->answers, &slot->service->documents, &slot->service->channels,
+		slot->number) != 0)
 		return -1;
 	while ((found = lines_next(&slot->lines, &line, &length)) != LINES_END) {
 		if (answer_line(slot, found, line, length) != 0)

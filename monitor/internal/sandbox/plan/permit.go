@@ -176,6 +176,12 @@ func (p Permits) MayRead(path string, by Process) bool {
 	return by.Program && p.read.hold(path)
 }
 
+// MayList reports whether the process may read the names in the directory at a path: one that the
+// perimeter lists, or one beneath what it lets the program read.
+func (p Permits) MayList(path string, by Process) bool {
+	return by.Program && (p.listed[path] || p.read.hold(path))
+}
+
 // MayLock reports whether the task may lock the file at a path: it may list its directory,
 // and write what is in it.
 func (p Permits) MayLock(path string) bool {

@@ -74,25 +74,31 @@ func TestPermitsOf(t *testing.T) {
 	})
 	program := Process{Number: 7, Program: true}
 	for _, test := range []struct {
-		path              string
-		look, read, locks bool
+		path                     string
+		look, read, lists, locks bool
 	}{
-		{"/usr/lib/x.so", true, false, false},
-		{"/lib", true, false, false},
-		{"/lib/x.so", false, false, false}, // a real path does not lead through the link
-		{"/view/1", true, true, false},
-		{"/link/1", true, true, true},
-		{"/disk/index/1", true, true, true},
-		{"/disk", true, false, false},
-		{"/disk/other", false, false, false},
-		{"/drop/1", true, false, false},
-		{"/catalogue/1", true, false, true},
-		{"/box/1", true, false, false},
+		{"/usr/lib/x.so", true, false, false, false},
+		{"/lib", true, false, false, false},
+		{"/lib/x.so", false, false, false, false}, // a real path does not lead through the link
+		{"/view", true, true, true, false},
+		{"/view/1", true, true, true, false},
+		{"/link/1", true, true, true, true},
+		{"/disk/index/1", true, true, true, true},
+		{"/disk", true, false, false, false},
+		{"/disk/other", false, false, false, false},
+		{"/drop/1", true, false, false, false},
+		{"/catalogue", true, false, true, true},
+		{"/catalogue/1", true, false, false, true}, // its name is listed, not what is in it
+		{"/box/1", true, false, false, false},
 	} {
 		look := p.Of(test.path, Looking, program) == Permitted
-		if look != test.look || p.MayRead(test.path, program) != test.read || p.MayLock(test.path) != test.locks {
-			t.Errorf("%s: may look %v, read %v, lock %v; want %+v", test.path, look, p.MayRead(test.path, program),
-				p.MayLock(test.path), test)
+		if look != test.look || p.MayRead(test.path, program) != test.read || p.MayLock(test.path) != test.locks ||
+			p.MayList(test.path, program) != test.lists {
+			t.Errorf("%s: may look %v, read %v, list %v, lock %v; want %+v", test.path, look,
+				p.MayRead(test.path, program), p.MayList(test.path, program), p.MayLock(test.path), test)
+		}
+		if p.MayList(test.path, Process{Number: 8}) {
+			t.Errorf("%s: a fork may list it", test.path)
 		}
 	}
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// Sys-E's front end with its fast engine: all of a search runs under the monitor.
+
+// useEngine puts the fast engine, which may be broken, in the place of the search engine that
+// the test plays otherwise. The front end is in its place already.
+func (s *stack) useEngine(fault string) {
+	s.t.Helper()
+	text := s.manifests["pipeline.yaml"]
+	for old, replacement := range map[string]string{
+		"  command: [$(PROBE)/probe_worker, register, search, worker, indexer]\n  runtime: [$(PROBE), ": `  command: ` +
+			`[$(FRONTEND)/syse-engine, --documents, /shai/view, --queries, /shai/pipe/queries, ` +
+			`--results, /shai/channel/results, --slots, "3", --fault, ` + fault + "]\n  runtime: [$(PROBE), $(FRONTEND), ",
+		"  run: Once\n  taint: {name: index}\n  reads: [queries]": "  run: Always\n  taint: {name: index}\n" +
+			"  reads: [queries, documents]",
+	} {
+		if !strings.Contains(text, old) {
+			s.t.Fatalf("the pipeline has no %q any more", old)
+		}
+		text = strings.Replace(text, old, replacement, 1)
+	}
+	s.manifests["pipeline.yaml"] = text
+}
+
+// owned makes a document of a user, as Sys-E writes it, or of nobody.
+func (s *stack) owned(name, owner, visibility string) {
+	s.t.Helper()
+	path := filepath.Join(s.options.Data, name)
+	s.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	text := fmt.Sprintf("title: %s\nowner: %s\nvisibility: %s\n\nA blue moon.\n", name, owner, visibility)
+	s.must(os.WriteFile(path, []byte(text), 0o644))
+}
+
+// searchesWith starts Sys-E with its engine, and has alice search.
+func (s *stack) searchesWith(fault, mode string) result {
+	s.startKeyValue()
+	s.useFrontEnd()
+	s.useEngine(fault)
+	s.must(os.RemoveAll(filepath.Join(s.options.Data, "corpus")))
+	s.owned(everybodys, "-", "public")
+	s.owned(alices, "alice", "private")
+	s.owned(bobs, "bob", "private")
+	s.principal("alice", "de")
+	s.principal("bob", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
+	s.start()
+	_, err := s.monitor.StartTask(s.t.Context(), "probe", "search")
+	s.must(err)
+	_, err = s.monitor.SetMode(s.t.Context(), "probe", mode)
+	s.must(err)
+	alice := s.browse("127.0.1.1")
+	if status, session := alice.login("alice", "alice"); status != 200 || session.Mode != mode {
+		s.t.Fatalf("alice: %d %+v", status, session)
+	}
+	s.records()
+	var found result
+	if status := alice.ask("GET", search, nil, &found); status != 200 {
+		s.t.Fatalf("search: %d %+v", status, found)
+	}
+	return found
+}
+
+func TestFastEngine(t *testing.T) {
+	withheld := map[string]int{"none": 0, "ignore-attributes": 1}
+	for _, mode := range []string{"shai", "dynamic"} {
+		for _, fault := range slices.Sorted(maps.Keys(withheld)) {
+			t.Run(mode+"/"+fault, func(t *testing.T) {
+				s := newStack(t)
+				found := s.searchesWith(fault, mode)
+				if !found.has(alices, everybodys) || found.Withheld != withheld[fault] {
+					t.Errorf("alice's results: %+v", found)
+				}
+				denied := func(r audit.Record) bool {
+					return r.Kind == audit.Denial && r.Conduit == bobs && r.Principal == "alice"
+				}
+				if recorded := slices.ContainsFunc(s.records(), denied); recorded != (withheld[fault] > 0) {
+					t.Errorf("a refusal of bob's document is recorded: %v", recorded)
+				}
+			})
+		}
+	}
+}
