@@ -73,13 +73,14 @@ has_image() {
 
 unpack() {
   case $3 in
-    xz) xz --decompress --stdout "$1" >"$2" ;;
-    none) cp "$1" "$2" ;;
+    xz) message=$(xz --decompress --stdout "$1" 2>&1 >"$2") ;;
+    none) message=$(cp "$1" "$2" 2>&1) ;;
   esac && return
-  code=$?
   rm -f "$2"
-  df -k "$root" >&2
-  fail "StorageFull: image $1 cannot be unpacked to $2 (status $code): make room there, or choose another storage"
+  case $message in
+    *space*) fail "StorageFull: the image cannot be unpacked ($message): make room in $root, or choose another storage" ;;
+    *) fail "ImageFetchFailed: the image cannot be unpacked ($message): its description has another compression" ;;
+  esac
 }
 
 add_image() {

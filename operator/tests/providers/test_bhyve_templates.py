@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the roles for FreeBSD write: names that fit, values that arrive unchanged, and permissions that are off."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from images.machine import mac
+from tests.providers.standins import ROLES
+
+HOSTILE = "{{ 1 + 1 }} 'quoted' \"double\" $HOME `id` $(id) %s \\ ; & | * ? # ~ ünïcode $(IMAGE)"
+LONG = "a-pool-with-a-very-long-name-indeed-that-has-almost-63-letters"
+
+
+def rendered(place: Path, role: str, template: str, variables: dict[str, Any]) -> str:
+    """Render a role's template as Ansible does, with the role's defaults and variables."""
+    play = {
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars_files": [str(ROLES / role / "defaults/main.yml"), str(ROLES / role / "vars/main.yml"), "given.yml"],
+        "vars": {"ansible_python_interpreter": sys.executable},
+        "tasks": [
+            {
+                "ansible.builtin.template": {
+                    "src": str(ROLES / role / "templates" / template),
+                    "dest": str(place / "rendered"),
+                    "mode": "0644",
+                }
+            }
+        ],
+    }
+    (place / "play.yml").write_text(json.dumps([play]))
+    dumped = yaml.dump(variables, allow_unicode=True)
+    (place / "given.yml").write_text(re.sub(r"value: ", "value: !unsafe ", dumped))
+    done = subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "--inventory=localhost,", place / "play.yml"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return (place / "rendered").read_text()
+
+
+MACHINE = {
+    "pool_vm_pool": "web",
+    "pool_vm_name": "web-vm-0",
+    "pool_vm_root": "/srv/shai",
+    "pool_vm_address": "192.0.2.20/24",
+}
+
+
+def test_the_settings_of_a_machine(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "pool_vm", "bhyve.conf.j2", MACHINE)
+    settings = dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert settings["lpc.com1.path"] == "/dev/nmdmweb-vm-0A"
+    assert settings["pci.0.3.0.path"] == "/srv/shai/vms/web-vm-0/disk.img"
+    assert settings["pci.0.2.0.mac"] == mac("web-vm-0")
+    assert settings["memory.size"] == "4096M"
+
+
+def test_a_long_name_fits_the_kernel(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "pool_vm", "settings.j2", {**MACHINE, "pool_vm_name": f"{LONG}-vm-0"[:63]})
+    settings = dict(line.split("=", 1) for line in text.splitlines())
+    assert re.fullmatch("sh[0-9a-f]{12}", settings["vmm"])
+    assert re.fullmatch("shb[0-9a-f]{8}", settings["bridge"])
+
+
+JAIL = {
+    "jail_pool": "web",
+    "jail_name": "web-0",
+    "jail_address": "192.0.2.33/24",
+    "jail_gateway": "192.0.2.1",
+    "jail_nameservers": ["192.0.2.53"],
+    "jail_mounts": [{"source": "/usr/local/jails/images", "target": "/var/lib/shai/images"}],
+    "jail_found": {
+        "stdout_lines": ["absent", "14.3-RELEASE-p2-0123abcd", "mount", "mount.devfs", "shai", "suser", "chflags"]
+    },
+}
+
+
+def test_the_configuration_of_a_jail(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "jail", "jail.conf.j2", JAIL)
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[0] == "# shai pool web jail web-0"
+    for wanted in (
+        "securelevel = 3;",
+        "children.max = 0;",
+        "allow.nomount;",
+        "allow.mount.nodevfs;",
+        "allow.nochflags;",
+        "allow.shai;",
+        "allow.suser;",
+        'mount += "/usr/local/jails/base/14.3-RELEASE-p2-0123abcd/usr /usr/local/jails/web-0/usr nullfs ro 0 0";',
+        'mount += "/usr/local/jails/images /usr/local/jails/web-0/var/lib/shai/images nullfs ro 0 0";',
+        'exec.prestart += "rctl -a jail:web-0:maxproc:deny=1000";',
+    ):
+        assert wanted in lines
+    mounts = [line for line in lines if line.startswith("mount +=")]
+    assert all(" nullfs ro " in line for line in mounts), "a jail writes to its own files only"
+    assert {line for line in lines if line.startswith("allow.")} == {
+        "allow.nochflags;",
+        "allow.nomount;",
+        "allow.mount.nodevfs;",
+        "allow.shai;",
+        "allow.suser;",
+    }
+
+
+def test_names_of_interfaces_are_not_cut_off(tmp_path: Path) -> None:
+    names = set()
+    for ordinal in (1, 10, 11):
+        text = rendered(tmp_path, "jail", "jail.conf.j2", {**JAIL, "jail_name": f"{LONG}-{ordinal}"[-63:]})
+        found = re.search(r'vnet\.interface = "(.*)";', text)
+        assert found
+        assert len(found[1]) <= 15
+        names.add(found[1])
+    assert len(names) == 3, "names that begin alike differ"
+
+
+def test_a_jail_without_the_module_may_not_use_it(tmp_path: Path) -> None:
+    text = rendered(tmp_path, "jail", "jail.conf.j2", {**JAIL, "jail_module": False})
+    assert "allow.noshai;" in text
+
+
+MEMBER = {
+    "freebsd_member_pool": "web",
+    "freebsd_member_name": "web-0",
+    "freebsd_member_jail": "web-0",
+    "freebsd_member_pool_directory": "/var/lib/shai",
+    "freebsd_member_address": "2001:db8::21",
+    "freebsd_member_image_digest": "ab" * 32,
+    "freebsd_member_variables": [{"name": "SAID", "value": HOSTILE}],
+}
+
+
+def words_of(settings: str) -> list[str]:
+    """Return the monitor's flags as rc.subr(8) passes them on: the file is read, then the words are evaluated once."""
+    script = 'eval "$1"; eval "set -- $shai_flags"; printf "%s\\0" "$@"'
+    done = subprocess.run(["sh", "-c", script, "sh", settings], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.split("\0")[:-1]
+
+
+def test_the_monitors_flags_arrive_unchanged(tmp_path: Path) -> None:
+    words = words_of(rendered(tmp_path, "freebsd_member", "shai.conf.j2", MEMBER))
+    said = next(word for word in words if word.startswith("SAID="))
+    image = f"/var/lib/shai/images/{'ab' * 32}"
+    assert said == "SAID=" + HOSTILE.replace("$(IMAGE)", image)
+    assert words[words.index("--listen") + 1] == "[2001:db8::21]:8443"
+    assert f"IMAGE={image}" in words
+    assert "--secrets" not in words
+
+
+def test_the_packet_filter_lets_in_monitors_and_administrators(tmp_path: Path) -> None:
+    given = {"freebsd_guest_members": ["192.0.2.33", "192.0.2.34"], "freebsd_guest_ssh_sources": ["192.0.2.1"]}
+    lines = rendered(tmp_path, "freebsd_guest", "pf.conf.j2", given).splitlines()
+    assert "block all" in lines
+    assert 'members = "{ 192.0.2.33, 192.0.2.34 }"' in lines
+    assert 'administrators = "{ 192.0.2.1 }"' in lines
+    assert lines.index("block in quick on epair proto tcp to any port ssh") < lines.index(
+        "pass in quick proto tcp from $administrators to any port ssh"
+    )
