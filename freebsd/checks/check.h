@@ -41,6 +41,7 @@ extern const struct check overlay_checks[];
 extern const struct check process_checks[];
 extern const struct check channel_checks[];
 extern const struct check transfer_checks[];
+extern const struct check register_checks[];
 extern const struct check isolation_checks[];
 extern const struct check limit_checks[];
 extern const struct check unload_checks[];

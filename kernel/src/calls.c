@@ -305,14 +305,14 @@ call_with(struct thread *td, struct lwc_process *process, struct lwc_context *ta
 {
 	int error;
 
-	lwc_exchange(td, &target->resources, resources);
+	lwc_exchange(td, &target->resources, resources, NULL);
 	process->borrowed++;
 	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
 		error = ECAPMODE;
 	else
 		error = lwc_native_call(td, number, arguments);
 	process->borrowed--;
-	lwc_exchange(td, &target->resources, resources);
+	lwc_exchange(td, &target->resources, resources, NULL);
 	/* The call cannot be restarted: its arguments are in another context's frame. */
 	if (error == ERESTART)
 		error = EINTR;

@@ -171,43 +171,6 @@ exchange_credentials(struct proc *p, struct lwc_resources *resources)
 #endif
 }
 
-#define EXCHANGE(a, b)                                                                             \
-	do {                                                                                       \
-		__typeof(a) kept = (a);                                                            \
-		(a) = (b);                                                                         \
-		(b) = kept;                                                                        \
-	} while (0)
-
-/*
- * Exchanges the given resources with the process's, in one step for everybody who
- * looks under the process lock. Must not be called with resources that are missing.
- */
-void
-lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use)
-{
-	struct proc *p = td->td_proc;
-
-	KASSERT(td == curthread && p->p_numthreads == 1, ("lwc: exchange under threads"));
-	if ((use & LWC_USE_CREDENTIALS) != 0)
-		make_private(&resources->credentials);
-	PROC_LOCK(p);
-	if ((use & LWC_USE_MEMORY) != 0)
-		EXCHANGE(p->p_vmspace, resources->vmspace);
-	if ((use & LWC_USE_FILES) != 0) {
-		EXCHANGE(p->p_fd, resources->files);
-		EXCHANGE(p->p_pd, resources->directories);
-	}
-	if ((use & LWC_USE_SIGNALS) != 0)
-		EXCHANGE(p->p_sigacts, resources->actions);
-	if ((use & LWC_USE_CREDENTIALS) != 0)
-		exchange_credentials(p, resources);
-	PROC_UNLOCK(p);
-	if ((use & LWC_USE_MEMORY) != 0)
-		pmap_activate(td);
-	if ((use & LWC_USE_CREDENTIALS) != 0)
-		thread_cow_update(td); /* update td_ucred now, not at the next call */
-}
-
 void
 lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
 {
@@ -256,7 +219,6 @@ thread_leave(struct thread *td, struct lwc_thread_state *state)
 static void
 send_pending(struct thread *td, struct lwc_thread_state *state)
 {
-	PROC_LOCK_ASSERT(td->td_proc, MA_OWNED);
 	if (SIGISEMPTY(state->pending))
 		return;
 	for (int number = 1; number <= _SIG_MAXSIG; number++)
@@ -265,10 +227,9 @@ send_pending(struct thread *td, struct lwc_thread_state *state)
 }
 
 static void
-thread_restore(struct thread *td, struct lwc_thread_state *state)
+thread_enter(struct thread *td, struct lwc_thread_state *state)
 {
-	struct proc *p = td->td_proc;
-
+	PROC_LOCK_ASSERT(td->td_proc, MA_OWNED);
 	td->td_sigstk = state->alternate_stack;
 	td->td_pflags &= ~(TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING | TDP_WAKEUP);
 	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags | state->woken;
@@ -282,11 +243,50 @@ thread_restore(struct thread *td, struct lwc_thread_state *state)
 	td->td_rb_list = state->robust_list;
 	td->td_rbp_list = state->robust_private_list;
 	td->td_rb_inact = state->robust_inactive;
-	PROC_LOCK(p);
 	td->td_sigmask = state->mask;
 	send_pending(td, state);
 	signotify(td); /* signals that the other mask blocked may be deliverable now */
+}
+
+#define EXCHANGE(a, b)                                                                             \
+	do {                                                                                       \
+		__typeof(a) kept = (a);                                                            \
+		(a) = (b);                                                                         \
+		(b) = kept;                                                                        \
+	} while (0)
+
+/*
+ * Exchanges the given resources with the process's, and gives the thread the state if
+ * there is one, in one step for everybody who looks under the process lock. Must not be
+ * called with resources that are missing.
+ */
+void
+lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
+    struct lwc_thread_state *state)
+{
+	struct proc *p = td->td_proc;
+
+	KASSERT(td == curthread && p->p_numthreads == 1, ("lwc: exchange under threads"));
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		make_private(&resources->credentials);
+	PROC_LOCK(p);
+	if ((use & LWC_USE_MEMORY) != 0)
+		EXCHANGE(p->p_vmspace, resources->vmspace);
+	if ((use & LWC_USE_FILES) != 0) {
+		EXCHANGE(p->p_fd, resources->files);
+		EXCHANGE(p->p_pd, resources->directories);
+	}
+	if ((use & LWC_USE_SIGNALS) != 0)
+		EXCHANGE(p->p_sigacts, resources->actions);
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		exchange_credentials(p, resources);
+	if (state != NULL)
+		thread_enter(td, state);
 	PROC_UNLOCK(p);
+	if ((use & LWC_USE_MEMORY) != 0)
+		pmap_activate(td);
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		thread_cow_update(td); /* update td_ucred now, not at the next call */
 }
 
 /*
@@ -313,15 +313,13 @@ lwc_switch_to(
 		return (error);
 	error = rules_step(&source->state, step);
 	KASSERT(error == 0, ("lwc: the current context is not current"));
-	lwc_machine_save(td, source->machine);
 	thread_leave(td, &source->thread);
 	/* Exchange by way of source: its empty places take the process's resources. */
 	source->resources = target->resources;
 	memset(&target->resources, 0, sizeof(target->resources));
-	lwc_exchange(td, &source->resources, LWC_USE_ALL);
+	lwc_exchange(td, &source->resources, LWC_USE_ALL, &target->thread);
 	process->current = target;
-	lwc_machine_restore(td, target->machine);
-	thread_restore(td, &target->thread);
+	lwc_machine_exchange(td, source->machine, target->machine);
 	shai_count_switch();
 	return (0);
 }

@@ -167,7 +167,8 @@ void lwc_release(struct lwc_context *context);
 void lwc_refer(struct lwc_context *context);
 void lwc_forget(struct lwc_context *context);
 void lwc_resources_free(struct thread *td, struct lwc_context *context);
-void lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use);
+void lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
+    struct lwc_thread_state *state);
 #define LWC_USE_SIGNALS 0x8u /* internal: exchange the signal actions too */
 #define LWC_USE_ALL (LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS | LWC_USE_SIGNALS)
 int lwc_switch_to(
@@ -210,7 +211,7 @@ struct lwc_machine *lwc_machine_alloc(void);
 void lwc_machine_free(struct lwc_machine *machine);
 void lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from);
 void lwc_machine_save(struct thread *td, struct lwc_machine *machine);
-void lwc_machine_restore(struct thread *td, struct lwc_machine *machine);
+void lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to);
 void lwc_machine_return(struct thread *td, register_t value);
 
 /* pinned.c */

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Registers of a context on amd64: the trap frame, the bases of %fs and %gs, and the
- * whole extended state. All of it is exchanged: a redirected call returns to a
- * program that may keep values in vector registers across the instruction, and values
- * of one user's session must not be left in them for the next.
+ * extended state. A redirected call returns to a program that may keep values in vector
+ * registers across the instruction, and values of one user's session must not be left in
+ * them for the next.
+ *
+ * The extended state is not copied. Each context has a save area of its own, and a switch
+ * gives the thread the other context's: the processor writes only the components that are
+ * in use and have changed (XSAVEOPT), and reads only those that were in use. Components
+ * that were not are set to their initial values when it reads, so nothing of the context
+ * that was left is in the registers. Nothing of it is in the save area either, which the
+ * kernel reads for signals, sigreturn(2) and debuggers.
  */
 #include "context.h"
 
@@ -21,7 +28,8 @@ struct lwc_machine {
 #if __FreeBSD_version >= 1500000
 	register_t tlsbase;
 #endif
-	char extended[]; /* cpu_max_ext_state_size bytes */
+	/* Of the context; while it is current, a spare one without meaning. */
+	struct savefpu *extended;
 };
 
 size_t
@@ -33,23 +41,57 @@ lwc_machine_size(void)
 struct lwc_machine *
 lwc_machine_alloc(void)
 {
-	return (malloc(lwc_machine_size(), M_SHAI, M_WAITOK | M_ZERO));
+	struct lwc_machine *machine = malloc(sizeof(*machine), M_SHAI, M_WAITOK | M_ZERO);
+
+	machine->extended = fpu_save_area_alloc();
+	fpu_save_area_reset(machine->extended);
+	return (machine);
 }
 
 void
 lwc_machine_free(struct lwc_machine *machine)
 {
+	explicit_bzero(machine->extended, cpu_max_ext_state_size);
+	fpu_save_area_free(machine->extended);
 	zfree(machine, M_SHAI);
 }
 
 void
 lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from)
 {
-	memcpy(to, from, lwc_machine_size());
+	struct savefpu *extended = to->extended;
+
+	memcpy(extended, from->extended, cpu_max_ext_state_size);
+	*to = *from;
+	to->extended = extended;
 }
 
-void
-lwc_machine_save(struct thread *td, struct lwc_machine *machine)
+/*
+ * Saves the processor's extended state in the thread's save area. Returns whether the
+ * processor had it.
+ */
+static bool
+save_extended(struct thread *td)
+{
+	struct savefpu *area = get_pcb_user_save_td(td);
+	struct pcb *pcb = td->td_pcb;
+
+	CRITICAL_ASSERT(td);
+	KASSERT(PCB_USER_FPU(pcb), ("lwc: switch while the kernel uses the extended state"));
+	if ((pcb->pcb_flags & PCB_USERFPUINITDONE) == 0) {
+		fpu_save_area_reset(area);
+		area->sv_env.en_cw = pcb->pcb_initial_fpucw;
+		fpuuserinited(td);
+		return (false);
+	}
+	if (td != PCPU_GET(fpcurthread))
+		return (false);
+	fpusave(area);
+	return (true);
+}
+
+static void
+save_frame(struct thread *td, struct lwc_machine *machine)
 {
 	struct pcb *pcb = td->td_pcb;
 
@@ -60,19 +102,12 @@ lwc_machine_save(struct thread *td, struct lwc_machine *machine)
 #if __FreeBSD_version >= 1500000
 	machine->tlsbase = pcb->pcb_tlsbase;
 #endif
-	/* Saves the processor's state into the control block, completely. */
-	(void)fpugetregs(td);
-	memcpy(machine->extended, get_pcb_user_save_td(td), cpu_max_ext_state_size);
 }
 
-void
-lwc_machine_restore(struct thread *td, struct lwc_machine *machine)
+static void
+restore_frame(struct thread *td, const struct lwc_machine *machine)
 {
 	struct pcb *pcb = td->td_pcb;
-	struct savefpu *legacy;
-	char *extended;
-	size_t size;
-	int error __diagused;
 
 	*td->td_frame = machine->frame;
 	/*
@@ -85,11 +120,36 @@ lwc_machine_restore(struct thread *td, struct lwc_machine *machine)
 #if __FreeBSD_version >= 1500000
 	pcb->pcb_tlsbase = machine->tlsbase;
 #endif
-	legacy = (struct savefpu *)(void *)machine->extended;
-	extended = machine->extended + sizeof(struct savefpu);
-	size = cpu_max_ext_state_size - sizeof(struct savefpu);
-	error = fpusetregs(td, legacy, size == 0 ? NULL : extended, size);
-	KASSERT(error == 0, ("lwc: restoring saved extended state: %d", error));
+}
+
+void
+lwc_machine_save(struct thread *td, struct lwc_machine *machine)
+{
+	save_frame(td, machine);
+	critical_enter();
+	(void)save_extended(td);
+	memcpy(machine->extended, get_pcb_user_save_td(td), cpu_max_ext_state_size);
+	critical_exit();
+}
+
+void
+lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
+{
+	struct savefpu *spare = from->extended;
+	bool loaded;
+
+	save_frame(td, from);
+	critical_enter();
+	loaded = save_extended(td);
+	from->extended = get_pcb_user_save_td(td);
+	td->td_md.md_usr_fpu_save = to->extended;
+	td->td_pcb->pcb_save = to->extended;
+	to->extended = spare;
+	/* Otherwise the first instruction that uses it does this. */
+	if (loaded)
+		fpurestore(get_pcb_user_save_td(td));
+	critical_exit();
+	restore_frame(td, to);
 }
 
 void

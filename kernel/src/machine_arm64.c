@@ -58,8 +58,8 @@ lwc_machine_save(struct thread *td, struct lwc_machine *machine)
 	machine->floating = pcb->pcb_fpustate;
 }
 
-void
-lwc_machine_restore(struct thread *td, struct lwc_machine *machine)
+static void
+restore(struct thread *td, const struct lwc_machine *machine)
 {
 	struct pcb *pcb = td->td_pcb;
 
@@ -73,6 +73,13 @@ lwc_machine_restore(struct thread *td, struct lwc_machine *machine)
 	pcb->pcb_fpustate = machine->floating;
 	pcb->pcb_fpflags |= PCB_FP_STARTED;
 	critical_exit();
+}
+
+void
+lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
+{
+	lwc_machine_save(td, from);
+	restore(td, to);
 }
 
 void

@@ -145,6 +145,9 @@ lwc_reap(struct thread *td, struct lwc_process *process)
 	KASSERT(td == curthread && process->proc == td->td_proc, ("lwc: not the owner"));
 	if (process->reaping || process->borrowed != 0)
 		return;
+	/* Without the lock: what another process dooms at this moment is found next time. */
+	if (TAILQ_EMPTY(&process->doomed))
+		return;
 	process->reaping = true;
 	for (;;) {
 		mtx_lock(&lwc_lock);
