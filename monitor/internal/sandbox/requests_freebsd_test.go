@@ -39,7 +39,10 @@ func TestAnswers(t *testing.T) {
 		{"ask $G/allowed.txt", "$G/allowed.txt", 0},
 		{"ask-from 16 link", "$G/allowed.txt", 0},
 		{"ask-write $G/allowed.txt", "$G/allowed.txt", unix.ENOTCAPABLE},
-		{"ask-list $G", "$G", unix.ENOTCAPABLE},
+		{"ask-list $G", "", unix.ENOTCAPABLE}, // its names are the program's, and nothing else
+		{"ask-forked $G", "$G", 0},
+		{"ask-list $S", "$S", unix.EACCES},
+		{"ask $G 0x400000", "", 0}, // to look at
 		{"ask $R/allowed.txt", "", 0},
 		{"ask $R/linked.txt", "$R/linked.txt", unix.EACCES},
 		{"ask-list $R", "", unix.ENOTCAPABLE},
