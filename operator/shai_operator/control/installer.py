@@ -14,6 +14,7 @@ from shai_operator.providers.interface import ConfigurationError, Member, Outcom
 from shai_operator.providers.interface import Failure as ProviderFailure
 from shai_operator.providers.local import LOCAL_HOST
 from shai_operator.reconcile import machines, members
+from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import ForgetMembers, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import name, reference
 from shai_operator.reconcile.orphans import RemoveOrphans
@@ -154,7 +155,11 @@ class Installer:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
                 return await provider.remove(host, jails, place, progress=tell, cancel=job.cancel)
 
-            await self._on_host(pool, action.host, jails, job, run)
+            outcomes = await self._on_host(pool, action.host, jails, job, run)
+            for orphan, outcome in sorted(outcomes.items()):
+                if outcome.failure is not None:
+                    text = f"{action.host}/{orphan} cannot be deleted: {outcome.failure.message}"
+                    await self._services.executor.execute(Plan([Emit(pool, WARNING, "OrphanNotDeleted", text)]))
 
         key = f"{name(pool)}/orphans/{action.host}"
         self._services.jobs.start(key, work, lambda: self._services.loop.queue.add(reference(pool)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.providers import ssh
 from shai_operator.providers.interface import Grounds
 from shai_operator.providers.inventory import MACHINE, MEMBERS, member_settings, render
-from shai_operator.reconcile.surveys import address
+from shai_operator.reconcile.surveys import address, pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -94,7 +94,9 @@ class BhyveInventories:
     def removal(self, members: Sequence[Member], place: Grounds, directory: Path) -> str:
         """Return the inventory that removes members, and destroys the machines that are condemned."""
         names = {machine.name for machine in machines_of(members)} | place.condemned
-        machines = {name: {"pool_vm_delete": name in place.condemned} for name in sorted(names)}
+        machines = {
+            name: {"pool_vm_delete": name in place.condemned, "pool_vm_pool": pool_of(name)} for name in sorted(names)
+        }
         return self._write(members, place, directory, {}, machines=machines)
 
     def reading(

@@ -90,7 +90,9 @@ class PlaybookProvider(ABC):
             inventories.files,
             members,
         )
-        return _outcomes(await self._playbooks.run(job, progress, cancel), members)
+        report = await self._playbooks.run(job, progress, cancel)
+        destroyed = {name: Outcome(report.record.failures.get(name) or report.failure) for name in place.condemned}
+        return destroyed | _outcomes(report, members)
 
     async def read(
         self,

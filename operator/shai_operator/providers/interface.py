@@ -324,7 +324,7 @@ class Provider(Protocol):
         """Stop the members and delete all their files on the host; members that do not exist count as removed.
 
         Refuses a directory that does not carry the member's mark. Virtual machines in ``place.condemned`` are destroyed
-        with all that is in them, if they carry the mark of this operator.
+        with all that is in them, if they carry the mark of this operator. They have outcomes, too.
         """
 
     async def read(

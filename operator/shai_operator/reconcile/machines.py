@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from shai_operator.reconcile.members import Observation
     from shai_operator.reconcile.objects import Object
-    from shai_operator.reconcile.surveys import HostSurvey, SurveyedMachine
+    from shai_operator.reconcile.surveys import HostSurvey
     from shai_operator.reconcile.upkeep import Care
 
 PROVIDER = "bhyve"
@@ -65,7 +65,6 @@ class Machine:
     host: str = ""
     image: str = ""
     """What it was made from; empty while this is not known."""
-    found: SurveyedMachine | None = None
     surveyed: bool = False
     """Whether the last survey reached its host."""
     replacing: bool = False
@@ -253,7 +252,8 @@ def _machines(
         row = rows.get(called, {})
         host = next((member.host for member in those if member.host), "")
         survey = surveys.get(host)
-        seen = survey.own.get(called) if survey else None
+        # A survey from before the last run may show a machine that has been made again since.
+        seen = survey.own.get(called) if survey and not survey.stale else None
         image = by_digest.get(digest(seen.image), f"@{seen.image}") if seen and seen.image else row.get("image", "")
         found[number] = Machine(
             number=number,
@@ -261,7 +261,6 @@ def _machines(
             members=tuple(sorted(those, key=lambda member: member.ordinal)),
             host=host,
             image=image,
-            found=seen,
             surveyed=survey is not None and survey.reached,
             replacing=row.get("state") == REPLACING and any(member.draining_since for member in those),
         )

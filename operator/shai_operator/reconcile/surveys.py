@@ -75,6 +75,11 @@ def machine_name(pool: str, number: int) -> str:
     return f"{pool}-vm-{number}"
 
 
+def pool_of(machine: str) -> str:
+    """Return the name of a machine's pool."""
+    return machine.rpartition("-vm-")[0]
+
+
 def address(network: str, index: int) -> str | None:
     """Return the (index+1)th address of a range that a machine can have; None when it has fewer."""
     whole = ip_network(network)

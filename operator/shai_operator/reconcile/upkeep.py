@@ -133,6 +133,7 @@ def provision(
     comparison.
     """
     away = sum(1 for entry in kept if entry.member.configuration and not entry.standing.ready)
+    away += max(wanted.replicas - len(kept), 0)  # those that go with virtual machines that are replaced
     budget = wanted.unavailable - away
     guards = sum(1 for entry in kept if entry.member.name in guarded and entry.standing.ready)
     due: dict[tuple[str, str], list[Place]] = defaultdict(list)

@@ -15,7 +15,7 @@ from shai_operator.providers.interface import Login
 from testing.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SSHD = "/usr/sbin/sshd"
 SETTINGS = """
@@ -49,17 +49,22 @@ class Server:
 
 
 @contextmanager
-def serve(directory: Path, address: str = "127.0.0.1") -> Iterator[Server]:
-    """Run sshd with new keys; make the directory that its service would otherwise make."""
+def serve(
+    directory: Path, address: str = "127.0.0.1", *, settings: str = "", before: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Run sshd with new keys, and with more ``settings``; make the directory that its service would otherwise make.
+
+    ``before`` are words before its command, which start it in a surrounding of its own.
+    """
     for name in ("host", "other-host", "user", "other-user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
         subprocess.run(command, check=True, timeout=300)
     server = Server(directory, free_port(address))
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    settings = directory / "sshd_config"
-    settings.write_text(SETTINGS.format(address=address, port=server.port, directory=directory))
-    with subprocess.Popen([SSHD, "-D", "-e", "-f", settings], stderr=subprocess.PIPE, text=True) as process:
+    file = directory / "sshd_config"
+    file.write_text(SETTINGS.format(address=address, port=server.port, directory=directory) + settings)
+    with subprocess.Popen([*before, SSHD, "-D", "-e", "-f", file], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()

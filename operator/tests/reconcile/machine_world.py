@@ -73,6 +73,10 @@ class MachineWorld(World):
         """Machines that nobody can reach, although they run."""
         self.dark: set[str] = set()
         """Hosts that nobody can reach."""
+        self._stale: dict[str, int] = {}
+        """For how many steps the survey of a host is stale."""
+        self._before: dict[str, tuple[SurveyedMachine, ...]] = {}
+        """The machines in a stale survey."""
         self.restarted = False
         """Whether the operator has forgotten what dark hosts had."""
         self.backends: dict[str, str] = {}
@@ -80,6 +84,14 @@ class MachineWorld(World):
         self.healed: dict[str, int] = {}
         self.jails: dict[str, tuple[str, ...]] = {}
         """Jails beside the members', by machine."""
+
+    def look(self, most: int = 10_000) -> None:
+        """Reconcile. Surveys show what was done on a host only two steps later; until then they are stale."""
+        super().look(most)
+        for host in list(self._stale):
+            self._stale[host] -= 1
+            if not self._stale[host]:
+                del self._stale[host], self._before[host]
 
     def upgrade(self, image: str = NEW, **changes: Any) -> None:
         """Set the image of virtual machines."""
@@ -97,7 +109,8 @@ class MachineWorld(World):
                     self.now,
                     4000,
                     "FreeBSD 14.4-RELEASE amd64",
-                    self._surveyed(host["name"]),
+                    self._before.get(host["name"], self._surveyed(host["name"])),
+                    stale=host["name"] in self._stale,
                     reason="HostUnreachable" if dark else "",
                     message=f"host {host['name']} does not answer" if dark else "",
                 )
@@ -158,6 +171,9 @@ class MachineWorld(World):
         )
 
     def carry_out_on_members(self, action: Any) -> None:
+        if isinstance(action, ProvisionMembers | RemoveMembers | RemoveOrphans):
+            self._before.setdefault(action.host, self._surveyed(action.host))
+            self._stale[action.host] = 2
         match action:
             case ProvisionMembers():
                 for one in action.members:

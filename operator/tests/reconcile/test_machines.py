@@ -264,6 +264,19 @@ def test_a_host_out_of_reach_keeps_its_machines_until_a_person_says_that_it_is_g
     assert len([action for action in world.trail if isinstance(action, ForgetMembers)]) == 2
 
 
+def test_an_upgrade_leaves_alone_what_nobody_can_destroy() -> None:
+    world = ready(update={"maxUnavailable": 4})
+    world.dark = {"h2"}
+    world.upgrade()
+    world.settle(20)
+    assert world.images() == {"default-vm-0": NEW, "default-vm-1": OLD}
+    assert sorted(set(removed(world))) == ["default-0", "default-1"]
+    assert progressing(world) == ("True", "Replacing")
+    world.dark = set()
+    world.settle(20)
+    assert set(world.images().values()) == {NEW}
+
+
 def test_a_host_off_the_list_may_still_run_machines() -> None:
     world = ready()
     world.change("JailPool", "default", hosts=world.pool["spec"]["hosts"][:1])
