@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from images import descriptions
@@ -59,7 +60,7 @@ class BhyveProvider(PlaybookProvider):
         """Return what writes the inventories for a host; ConfigurationError when the login is not well-formed."""
         login = ssh.login(host)
         ssh.public_key(login)  # refuses a key that cannot be read before a run starts
-        return BhyveInventories(host, login, self._owner, _described, _TEMPLATES)
+        return BhyveInventories(host, login, self._owner, _described, _TEMPLATES, _packages)
 
     async def provision(
         self,
@@ -142,6 +143,11 @@ class BhyveProvider(PlaybookProvider):
 
 def _image(member: Member) -> str:
     return member.machine.image if member.machine else ""
+
+
+def _packages(image: str) -> list[str]:
+    """Return the packages that an image of members has for its virtual machines, such as that of the module."""
+    return sorted(map(str, Path(image).glob("packages/*.pkg")))
 
 
 def _described(image: str) -> Mapping[str, Any]:

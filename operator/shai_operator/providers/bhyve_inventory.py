@@ -43,6 +43,8 @@ class BhyveInventories:
     """Returns the description of an image ``NAME@SHA512``, with this checksum."""
     templates: str
     """The directory with the templates of the first boot."""
+    packages: Callable[[str], list[str]]
+    """Returns the files of packages in an image of members."""
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -68,6 +70,7 @@ class BhyveInventories:
             "pool_vm_firstboot_templates": self.templates,
             "freebsd_guest_port": configuration.monitor_port,
             "freebsd_guest_packages": [_KEY_VALUE_PACKAGE] if configuration.key_value else [],
+            "freebsd_guest_package_files": self.packages(configuration.image.path),
             "freebsd_guest_module": module,
             "jail_module": module,
             "jail_nameservers": list(settings.nameservers),

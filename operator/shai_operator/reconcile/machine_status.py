@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.surveys import HostSurvey
 
 _MESSAGE_LIMIT = 1024
+_PLACEMENT_LIMIT = 8192
+"""Characters that the schema allows, of a message and of the line about all hosts."""
 _MEMORY_STEP = 256
 """Free memory is written in steps of so many MiB: it changes all the time, and every write is an event for watchers."""
 _PENDING, _UNKNOWN = "Pending", "Unknown"
@@ -45,7 +47,7 @@ def write(
         "hosts": hosts,
         "virtualMachines": machines,
         "orphans": list(orphans),
-        "placement": "; ".join(_line(host) for host in hosts),
+        "placement": "; ".join(_line(host) for host in hosts)[:_PLACEMENT_LIMIT],
         **{field: image for field, image in images.items() if image},
     }
 

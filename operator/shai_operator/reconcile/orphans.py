@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
     from shai_operator.reconcile.surveys import HostSurvey
 
+_MOST, _LENGTH = 256, 252
+"""What the schema allows. Directories on a host can have any names."""
 DELETE = f"{GROUP}/delete-orphans"
 """The annotation of a JailPool with the names of orphans to delete, separated by commas."""
 
@@ -50,20 +52,20 @@ def find(
         else:
             own = {machine_name(name(pool), ordinal // per_machine) for ordinal in wanted}
             members = {f"{name(pool)}-{ordinal}" for ordinal in wanted}
-            found += [f"{host}/{orphan}" for orphan in _on(name(pool), survey, own, members, pools)]
-    return found
+            found += [f"{host}/{orphan}"[:_LENGTH] for orphan in _on(name(pool), survey, own, members, pools)]
+    return list(dict.fromkeys(found))[:_MOST]
 
 
 def _on(
     pool: str, survey: HostSurvey, machines: Collection[str], members: Collection[str], pools: Collection[str]
 ) -> Iterator[str]:
-    # A machine that was not finished has no mark yet.
-    yield from (machine.name for machine in survey.machines if not machine.pool and machine.name not in machines)
     for called, machine in sorted(survey.own.items()):
         if machine.pool not in pools or (machine.pool == pool and called not in machines):
             yield called
         elif machine.pool == pool:
             yield from (f"{called}/{jail}" for jail in machine.jails if jail not in members)
+    # A machine that was not finished has no mark yet.
+    yield from (machine.name for machine in survey.machines if not machine.pool and machine.name not in machines)
 
 
 def removals(pool: Object, found: Collection[str], surveys: Mapping[str, HostSurvey]) -> Iterator[RemoveOrphans]:

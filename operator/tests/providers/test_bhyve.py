@@ -204,6 +204,15 @@ def test_an_inventory_says_what_the_pool_says(provider: BhyveProvider) -> None:
     assert "jail_gateway" not in shared or shared["jail_gateway"] == ""
 
 
+def test_packages_of_an_image_are_for_its_machines(provider: BhyveProvider, tmp_path: Path) -> None:
+    (tmp_path / "packages").mkdir()
+    for name in ("shai-kmod-1.pkg", "shai-1.pkg", "README"):
+        (tmp_path / "packages" / name).touch()
+    configuration = replace(CONFIGURATION, image=replace(CONFIGURATION.image, path=str(tmp_path)))
+    shared = read(inventories(provider).provision(MEMBERS, configuration, RUN))["vars"]
+    assert [Path(file).name for file in shared["freebsd_guest_package_files"]] == ["shai-1.pkg", "shai-kmod-1.pkg"]
+
+
 def test_in_a_common_network_all_have_its_prefix_and_router(provider: BhyveProvider) -> None:
     settings = replace(SETTINGS, subnet="10.0.0.0/15", uplink="igb0")
     inventory = read(inventories(provider).provision(MEMBERS, replace(CONFIGURATION, machines=settings), RUN))

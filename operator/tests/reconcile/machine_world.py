@@ -121,7 +121,7 @@ class MachineWorld(World):
             SurveyedMachine(
                 called,
                 vm.pool,
-                own=True,
+                own=bool(vm.pool),
                 state="Running",
                 image=vm.image.partition("@")[2],
                 jails=(*self._members_in(called), *self.jails.get(called, ())),

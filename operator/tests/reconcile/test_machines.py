@@ -351,6 +351,17 @@ def test_orphans_are_listed_and_deleted_only_after_that() -> None:
     assert world.status["orphans"] == ["h2/default-vm-7"]
 
 
+def test_as_many_orphans_are_listed_as_a_status_can_have() -> None:
+    world = ready()
+    for number in range(300):
+        world.vms[f"{number:03}{'x' * 250}"] = VirtualMachine("h1", OLD, pool="")
+    world.vms["old-vm-0"] = VirtualMachine("h1", OLD, pool="old")
+    world.look()
+    assert len(world.status["orphans"]) == 256
+    assert max(map(len, world.status["orphans"])) <= 252
+    assert "h1/old-vm-0" in world.status["orphans"]
+
+
 def test_another_pools_machines_are_no_orphans() -> None:
     world = ready()
     world.vms["other-vm-0"] = VirtualMachine("h1", OLD, pool="other")
