@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.plan import CONTROL, MODES
 from loadgen.results import samples
-from loadgen.tests.harness import MARK, ROOT, left_over
+from loadgen.tests.harness import left_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Measure = Callable[..., subprocess.CompletedProcess[str]]
 
 BUSY = 3_000_000
 BRIEF = (
@@ -30,25 +29,9 @@ FASTEST_CYCLES = 8e9
 """In a second: no processor turns faster, so the engine's work takes at least this share of it."""
 
 
-@pytest.fixture
-def output() -> Iterator[Path]:
-    """Make a directory that tasks can search, which run as other users."""
-    made = Path(tempfile.mkdtemp(prefix="shai-fast-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
-
-
-def measure(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "loadgen", "fast", "--output", str(output), *options],
-        cwd=ROOT, env={**os.environ, MARK: str(output)}, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of their own, which needs root")
-def test_modes_are_compared_with_an_engine_of_known_cost(output: Path) -> None:
-    done = measure(output, *BRIEF)
+def test_modes_are_compared_with_an_engine_of_known_cost(measure: Measure, output: Path) -> None:
+    done = measure("fast", *BRIEF)
     assert done.returncode == 0, done.stderr
     found = json.loads((output / "results.json").read_text())
     assert found["size"]["busyCycles"] == BUSY
@@ -66,7 +49,7 @@ def test_modes_are_compared_with_an_engine_of_known_cost(output: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--busy-cycles=-1", "--rounds=0", "--session-lengths=-1"])
-def test_numbers_out_of_range_are_refused(output: Path, option: str) -> None:
-    done = measure(output, option)
+def test_numbers_out_of_range_are_refused(measure: Measure, option: str) -> None:
+    done = measure("fast", option)
     assert done.returncode == 2
     assert "invalid _" in done.stderr

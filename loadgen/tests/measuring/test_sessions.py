@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.results import samples, sessions
-from loadgen.tests.harness import MARK, ROOT, left_over
+from loadgen.tests.harness import ROOT, left_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Measure = Callable[..., subprocess.CompletedProcess[str]]
 
 BRIEF = (
     "--rounds", "1", "--slice-seconds", "0.5", "--warm-up-seconds", "0.5", "--concurrent-users", "4",
@@ -26,25 +25,9 @@ BRIEF = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def output() -> Iterator[Path]:
-    """Make a directory that tasks can search, which run as other users."""
-    made = Path(tempfile.mkdtemp(prefix="shai-sessions-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
-
-
-def measure(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "loadgen", "sessions", "--output", str(output), *options],
-        cwd=ROOT, env={**os.environ, MARK: str(output)}, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of their own, which needs root")
-def test_sessions_are_measured_on_the_real_stack(output: Path) -> None:
-    done = measure(output, *BRIEF)
+def test_sessions_are_measured_on_the_real_stack(measure: Measure, output: Path) -> None:
+    done = measure("sessions", *BRIEF)
     assert done.returncode == 0, done.stderr
     found = json.loads((output / "session.json").read_text())
     for name in (
@@ -74,15 +57,15 @@ def test_sessions_are_measured_on_the_real_stack(output: Path) -> None:
     assert left_over(str(output)) == {}
 
 
-def test_an_output_that_tasks_cannot_reach_is_refused(output: Path) -> None:
+def test_an_output_that_tasks_cannot_reach_is_refused(measure: Measure, output: Path) -> None:
     output.chmod(0o700)
-    done = measure(output / "inner", *BRIEF)
+    done = measure("sessions", *BRIEF, to=output / "inner")
     assert done.returncode == 1
     assert f"cannot search {output}" in done.stderr or "needs root" in done.stderr
 
 
 @pytest.mark.parametrize(("option", "missing"), [("--image", ""), ("--beside", "/build/images/default")])
-def test_missing_programs_are_named(output: Path, option: str, missing: str) -> None:
-    done = measure(output, option, "/nowhere")
+def test_missing_programs_are_named(measure: Measure, option: str, missing: str) -> None:
+    done = measure("sessions", option, "/nowhere")
     assert done.returncode == 1
     assert f"/nowhere{missing} is missing: run `make build-image` in its checkout" in done.stderr
