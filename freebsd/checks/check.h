@@ -38,6 +38,7 @@ extern const struct check resource_checks[];
 extern const struct check redirect_checks[];
 extern const struct check behalf_checks[];
 extern const struct check overlay_checks[];
+extern const struct check audit_checks[];
 extern const struct check process_checks[];
 extern const struct check channel_checks[];
 extern const struct check transfer_checks[];

@@ -7,3 +7,4 @@
 #define INVARIANT_SUPPORT 1
 #define SMP 1
 #define RACCT 1
+#define AUDIT 1

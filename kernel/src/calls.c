@@ -4,6 +4,7 @@
  */
 #include "context.h"
 
+#include <security/audit/audit.h>
 #include <sys/capsicum.h>
 #include <sys/syscall.h>
 #include <sys/syscallsubr.h>
@@ -298,6 +299,35 @@ check_on_behalf(struct thread *td, const struct lwc_context *current,
 	return (0);
 }
 
+/*
+ * Makes the call, and leaves a record of it for audit(4): of the call's own event, with the
+ * credentials that it is made with.
+ */
+static int
+call_audited(struct thread *td, int number, uint64_t arguments[LWC_ARGUMENTS])
+{
+	int error;
+
+	(void)AUDIT_SYSCALL_ENTER(number, td);
+	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
+		error = ECAPMODE;
+	else
+		error = lwc_native_call(td, number, arguments);
+	/* The call cannot be restarted: its arguments are in another context's frame. */
+	if (error == ERESTART)
+		error = EINTR;
+	AUDIT_SYSCALL_EXIT(error, td);
+	return (error);
+}
+
+/* Leaves a second record of a call, without arguments, with the credentials of its caller. */
+static void
+audit_caller(struct thread *td, int number __unused, int error __unused)
+{
+	(void)AUDIT_SYSCALL_ENTER(number, td);
+	AUDIT_SYSCALL_EXIT(error, td);
+}
+
 /* Makes the call, with the target's resources in place of the process's. */
 static int
 call_with(struct thread *td, struct lwc_process *process, struct lwc_context *target,
@@ -307,15 +337,11 @@ call_with(struct thread *td, struct lwc_process *process, struct lwc_context *ta
 
 	lwc_exchange(td, &target->resources, resources, NULL);
 	process->borrowed++;
-	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
-		error = ECAPMODE;
-	else
-		error = lwc_native_call(td, number, arguments);
+	error = call_audited(td, number, arguments);
 	process->borrowed--;
 	lwc_exchange(td, &target->resources, resources, NULL);
-	/* The call cannot be restarted: its arguments are in another context's frame. */
-	if (error == ERESTART)
-		error = EINTR;
+	if ((resources & LWC_USE_CREDENTIALS) != 0)
+		audit_caller(td, number, error);
 	return (error);
 }
 

@@ -15,6 +15,7 @@
  */
 #include "context.h"
 
+#include <security/audit/audit.h>
 #include <sys/capsicum.h>
 #include <sys/syscall.h>
 #include <sys/unistd.h>
@@ -87,6 +88,8 @@ redirect(struct thread *td, struct lwc_process *process, int error)
 	if (!rules_is_source(monitor->state) ||
 	    lwc_switch_to(td, process, monitor, LWC_STEP_TRAP) != 0)
 		return (error);
+	/* The context's call has failed. What the monitor does for it has records of its own. */
+	AUDIT_SYSCALL_EXIT(error, td);
 	shai_count_redirection();
 	error = lwc_deliver_redirection(td, process, source, &event);
 	lwc_reap(td, process);
