@@ -44,6 +44,7 @@ extern const struct check channel_checks[];
 extern const struct check transfer_checks[];
 extern const struct check register_checks[];
 extern const struct check isolation_checks[];
+extern const struct check random_checks[];
 extern const struct check limit_checks[];
 extern const struct check unload_checks[];
 extern const struct check stress_checks[];

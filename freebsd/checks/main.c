@@ -144,8 +144,8 @@ start(const long *block)
 {
 	static const struct check *const all[] = {context_checks, resource_checks, redirect_checks,
 	    behalf_checks, overlay_checks, audit_checks, process_checks, channel_checks,
-	    transfer_checks, unload_checks, register_checks, isolation_checks, limit_checks,
-	    stress_checks};
+	    transfer_checks, unload_checks, register_checks, isolation_checks, random_checks,
+	    limit_checks, stress_checks};
 	const char *const *arguments = (const char *const *)(block + 1);
 	const char *const *words = arguments + block[0]; /* none */
 	int passed = 0, failed = 0;
