@@ -44,6 +44,7 @@ class BhyveProvider(PlaybookProvider):
     """Installs members in jails of virtual machines, which it makes."""
 
     prefix = "bhyve_"
+    time_limit_seconds = 3600.0  # an image is fetched, and machines boot and restart
 
     def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
         super().__init__(playbooks, authority)

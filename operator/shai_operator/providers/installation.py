@@ -28,6 +28,8 @@ class PlaybookProvider(ABC):
 
     prefix = ""
     """Of the playbooks' names."""
+    time_limit_seconds: float | None = None
+    """How long a run may take; None: as long as those of others."""
 
     def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
         self._playbooks = playbooks
@@ -131,7 +133,7 @@ class PlaybookProvider(ABC):
         machines = {member.machine.name for member in members if member.machine}
         guests = {member.name: member.machine.name for member in members if member.machine}
         guests |= {machine: machine for machine in machines}
-        return Job(self.prefix + playbook, host, inventory_of, files, guests)
+        return Job(self.prefix + playbook, host, inventory_of, files, guests, self.time_limit_seconds)
 
 
 def _outcomes(report: Report, members: Sequence[Member]) -> dict[str, Outcome]:

@@ -41,6 +41,8 @@ class Job:
     """Files for the run's directory, by name; secrets belong here."""
     guests: Mapping[str, str] = field(default_factory=dict)
     """The virtual machines on the host that the run reaches, by the inventory's entry."""
+    time_limit_seconds: float | None = None
+    """How long it may take; None: as long as others."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,11 @@ class Playbooks:
                 if moved is not None:
                     report(moved)
 
-            end = process.run(directory, playbook, observe, stop, self._time_limit)
+            end = process.run(directory, playbook, observe, stop, self._limit(job))
         return Report(record, self._judged(job, record, end))
+
+    def _limit(self, job: Job) -> float:
+        return self._time_limit if job.time_limit_seconds is None else job.time_limit_seconds
 
     def _judged(self, job: Job, record: Record, end: process.End) -> Failure | None:
         match end:
@@ -151,7 +156,7 @@ class Playbooks:
             case process.End.TIMED_OUT:
                 return Failure(
                     Reason.TIMED_OUT,
-                    f"host {job.host.name}: {job.playbook} took longer than {self._time_limit:.0f} s and was ended "
+                    f"host {job.host.name}: {job.playbook} took longer than {self._limit(job):.0f} s and was ended "
                     f"in task {record.task!r}: look at the host's load and network; the next run goes on from there",
                 )
             # Ansible reports success when it had nothing to do.

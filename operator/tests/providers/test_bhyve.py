@@ -368,4 +368,5 @@ async def test_members_of_different_images_are_different_runs(
     assert sorted(images) == [CHECKSUM, "cd" * 64]
     failed = {name: outcome.failure for name, outcome in outcomes.items() if outcome.failure}
     assert failed.keys() == {"web-4"}
+    assert {job.time_limit_seconds for job in playbooks.jobs} == {3600}
     assert failed["web-4"].reason is Reason.IMAGE_MISSING

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,12 +102,14 @@ async def test_the_caller_is_cancelled(playbooks: Playbooks, tmp_path: Path) -> 
     await ended(tmp_path, file)
 
 
-async def test_timed_out(collection: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("all_runs", "this_run"), [(3, None), (600, 3)])
+async def test_timed_out(collection: Path, tmp_path: Path, all_runs: float, this_run: float | None) -> None:
     assert collection
-    runs = Playbooks(time_limit_seconds=3, directory=tmp_path / "runs")
+    runs = Playbooks(time_limit_seconds=all_runs, directory=tmp_path / "runs")
     file = tmp_path / "file"
     file.touch()
-    report = await runs.run(job("slow.yml", file), quiet, asyncio.Event())
+    limited = replace(job("slow.yml", file), time_limit_seconds=this_run)
+    report = await runs.run(limited, quiet, asyncio.Event())
     assert report.failure is not None
     assert report.failure.reason is Reason.TIMED_OUT
     assert "slow.yml took longer than 3 s" in report.failure.message
