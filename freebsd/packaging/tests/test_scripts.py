@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the package's scripts decide, with a stand-in for rc.subr(8).
 
-They run for real only on FreeBSD: docs/records says when they did.
+They run for real only on FreeBSD (docs/records/2026-11-23-packages.md).
 """
 
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import pytest
 from freebsd.packaging import __main__ as packaging
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _FILES = packaging.PORT / "files"
@@ -22,8 +24,11 @@ _FILES = packaging.PORT / "files"
 _SUBR = """
 load_rc_config() { . "$CONFIG"; }
 err() { shift; echo "$*" >&2; exit 1; }
+check_pidfile() { echo "$MONITOR"; }
+wait_for_pids() { echo waits for $*; }
 run_rc_command() {
-    rc_flags=$shai_flags
+    rc_flags=$shai_flags rc_pid=$DAEMON
+    if [ $1 = stop ]; then $stop_cmd; exit; fi
     eval "_do=\\${${1}_precmd}"
     $_do || exit 1
     echo $command $rc_flags
@@ -43,20 +48,26 @@ def service(tmp_path: Path) -> Path:
     return script
 
 
-def started(script: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def done(script: Path, verb: str, daemon: object = "", monitor: object = "") -> subprocess.CompletedProcess[str]:
+    """Run the script on processes that daemon(8) and the monitor are to be."""
+    environment = {
+        "CONFIG": str(script.with_name("rc.conf")), "PATH": "/usr/bin:/bin",
+        "DAEMON": str(daemon), "MONITOR": str(monitor),
+    }  # fmt: skip
+    return subprocess.run(["sh", str(script), verb], env=environment, capture_output=True, text=True, check=False)
+
+
+def started(script: Path, monitor: object = "", **variables: str) -> subprocess.CompletedProcess[str]:
     config = script.with_name("rc.conf")
     values = {"shai_data": str(script.with_name("data"))} | variables
     config.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()))
-    return subprocess.run(
-        ["sh", str(script), "start"], env={"CONFIG": str(config), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return done(script, "start", monitor=monitor)
 
 
 def test_the_monitor_is_started_by_daemon(service: Path) -> None:
-    done = started(service, shai_state="/var/db/x", shai_flags="--audit-size 1GiB", shai_log="/var/log/x")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == [
+    result = started(service, shai_state="/var/db/x", shai_flags="--audit-size 1GiB", shai_log="/var/log/x")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split() == [
         *("/usr/sbin/daemon", "-c", "-f", "-H", "-R", "5", "-P", "/var/run/shai.pid"),
         *("-p", "/var/run/shai_monitor.pid", "-o", "/var/log/x", "/usr/local/bin/shai", "monitor"),
         *("--data", str(service.with_name("data")), "--state", "/var/db/x"),
@@ -74,9 +85,9 @@ def test_messages_go_to_syslog_if_asked_for(service: Path) -> None:
     "path", ["/x y", "/x;reboot", "/$(reboot)", "/`reboot`", "/x\ny", '/x"', "/x'", "/\u00e9", "/x*"]
 )
 def test_paths_that_a_shell_would_read_are_refused(service: Path, variable: str, path: str) -> None:
-    done = started(service, **{variable: path})
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f'{variable}="{path}": has characters with a meaning to the shell; choose another path\n'
+    result = started(service, **{variable: path})
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f'{variable}="{path}": has characters with a meaning to the shell; choose another path\n'
 
 
 @pytest.mark.parametrize(
@@ -88,9 +99,42 @@ def test_paths_that_a_shell_would_read_are_refused(service: Path, variable: str,
     ],
 )
 def test_mistakes_are_named(service: Path, variables: dict[str, str], error: str) -> None:
-    done = started(service, **variables)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith(error)
+    result = started(service, **variables)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.endswith(error)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that a signal ends."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def test_daemon_is_stopped_and_the_monitor_waited_for(service: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    started(service)
+    stopped = done(service, "stop", daemon=sleeper.pid, monitor=1)
+    assert (stopped.returncode, stopped.stdout) == (0, f"Stopping shai.\nwaits for {sleeper.pid} 1\n")
+    assert sleeper.wait(60) == -signal.SIGTERM
+
+
+def test_a_monitor_without_daemon_is_stopped(service: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    """It would have the state, and nobody would start it again."""
+    started(service)
+    assert done(service, "stop", monitor=sleeper.pid).returncode == 0
+    assert sleeper.wait(60) == -signal.SIGTERM
+
+
+def test_a_monitor_without_daemon_is_stopped_before_a_start(service: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    assert f"waits for {sleeper.pid}" in started(service, monitor=sleeper.pid).stdout
+    assert sleeper.wait(60) == -signal.SIGTERM
+
+
+def test_what_does_not_run_is_not_stopped(service: Path) -> None:
+    started(service)
+    stopped = done(service, "stop")
+    assert (stopped.returncode, stopped.stdout) == (1, "shai is not running.\n")
 
 
 @pytest.mark.parametrize(
@@ -104,12 +148,12 @@ def test_the_audit_log_is_checked_when_enabled(tmp_path: Path, enabled: str, ver
     rc.chmod(0o755)
     script = tmp_path / "410.shai-audit"
     script.write_text((_FILES / "410.shai-audit.in").read_text().replace("%%PREFIX%%", str(tmp_path)))
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", str(script)], env={"daily_shai_audit_enable": enabled, "PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == code
-    assert ("asked for oneverify" in done.stdout) == (enabled.upper() == "YES")
+    assert result.returncode == code
+    assert ("asked for oneverify" in result.stdout) == (enabled.upper() == "YES")
 
 
 def test_the_log_that_is_turned_is_the_service_s() -> None:
