@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The arguments of the system calls in the kernel's layout: one register each. Only
- * 64-bit processes get here.
+ * The arguments of the system calls in the kernel's layout: one register each.
+ * Only 64-bit processes get here.
  */
 #ifndef SHAI_ARGUMENTS_H
 #define SHAI_ARGUMENTS_H
@@ -10,9 +10,10 @@
 
 #include "lwc.h"
 
-/* An int in the size of a register. Little-endian, like every supported machine. */
-#define INT_ARGUMENT(name)                                                                         \
-	int name;                                                                                  \
+/* An int in the size of a register. Little-endian, like every supported
+ * machine. */
+#define INT_ARGUMENT(name)                                                     \
+	int name;                                                              \
 	int name##_padding
 
 struct lwc_create_args {

@@ -48,16 +48,19 @@ check_arrays(const struct specification *specification, vm_map_t map)
 {
 	int error = 0;
 
-	for (u_int i = 0; i < specification->fixed.range_count && error == 0; i++)
-		error = rules_check_range(
-		    &specification->ranges[i], vm_map_min(map), vm_map_max(map), PAGE_SIZE);
-	for (u_int i = 0; i < specification->fixed.descriptor_count && error == 0; i++)
+	for (u_int i = 0; i < specification->fixed.range_count && error == 0;
+	     i++)
+		error = rules_check_range(&specification->ranges[i],
+		    vm_map_min(map), vm_map_max(map), PAGE_SIZE);
+	for (u_int i = 0;
+	     i < specification->fixed.descriptor_count && error == 0; i++)
 		error = rules_check_descriptors(&specification->descriptors[i]);
 	return (error);
 }
 
 static int
-copy_specification(const struct lwc_spec *user, vm_map_t map, struct specification *out)
+copy_specification(
+    const struct lwc_spec *user, vm_map_t map, struct specification *out)
 {
 	int error;
 
@@ -66,11 +69,12 @@ copy_specification(const struct lwc_spec *user, vm_map_t map, struct specificati
 	if (error == 0)
 		error = rules_check_spec(&out->fixed);
 	if (error == 0)
-		error = copy_array(out->fixed.ranges, sizeof(*out->ranges), out->fixed.range_count,
-		    (void **)&out->ranges);
+		error = copy_array(out->fixed.ranges, sizeof(*out->ranges),
+		    out->fixed.range_count, (void **)&out->ranges);
 	if (error == 0)
-		error = copy_array(out->fixed.descriptors, sizeof(*out->descriptors),
-		    out->fixed.descriptor_count, (void **)&out->descriptors);
+		error = copy_array(out->fixed.descriptors,
+		    sizeof(*out->descriptors), out->fixed.descriptor_count,
+		    (void **)&out->descriptors);
 	if (error == 0)
 		error = check_arrays(out, map);
 	if (error != 0)
@@ -79,13 +83,14 @@ copy_specification(const struct lwc_spec *user, vm_map_t map, struct specificati
 }
 
 /*
- * Chooses the monitor of the new context's refused calls: the given monitor, or the
- * source's. Calls that are redirected from a source are redirected from its copies
- * too, so a context cannot get rid of its monitor by copying itself.
+ * Chooses the monitor of the new context's refused calls: the given monitor, or
+ * the source's. Calls that are redirected from a source are redirected from its
+ * copies too, so a context cannot get rid of its monitor by copying itself.
  */
 static int
-choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_spec *spec,
-    struct lwc_context *source, struct lwc_context *new)
+choose_monitor(struct thread *td, struct lwc_process *process,
+    const struct lwc_spec *spec, struct lwc_context *source,
+    struct lwc_context *new)
 {
 	struct lwc_context *monitor = source->monitor;
 	struct lwc_target named;
@@ -94,7 +99,8 @@ choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_
 	if ((spec->flags & LWC_MONITORED) != 0) {
 		if (process->current->monitor != NULL)
 			return (EPERM);
-		error = lwc_target_get(td, process, spec->monitor, LWC_RIGHT_SWITCH, &named);
+		error = lwc_target_get(
+		    td, process, spec->monitor, LWC_RIGHT_SWITCH, &named);
 		if (error != 0)
 			return (error);
 		monitor = named.context;
@@ -103,7 +109,8 @@ choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_
 		lwc_refer(monitor);
 	new->monitor = monitor;
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
-		new->redirected[i] = source->redirected[i] | spec->redirected[i];
+		new->redirected[i] =
+		    source->redirected[i] | spec->redirected[i];
 	if ((spec->flags & LWC_MONITORED) != 0)
 		lwc_target_put(td, process, &named);
 	return (0);
@@ -120,28 +127,32 @@ copy_credentials(struct ucred *from, uint32_t flags)
 }
 
 /*
- * Copies the source's registers and resources. After a failure, new->resources holds
- * the copies made so far.
+ * Copies the source's registers and resources. After a failure, new->resources
+ * holds the copies made so far.
  */
 static int
-copy_context(struct thread *td, struct lwc_process *process, struct lwc_context *source,
-    const struct specification *specification, struct lwc_context *new)
+copy_context(struct thread *td, struct lwc_process *process,
+    struct lwc_context *source, const struct specification *specification,
+    struct lwc_context *new)
 {
 	struct proc *p = td->td_proc;
-	struct lwc_resources here = {p->p_vmspace, p->p_fd, p->p_pd, p->p_ucred, p->p_sigacts};
-	struct lwc_resources *from = source == process->current ? &here : &source->resources;
+	struct lwc_resources here = {
+	    p->p_vmspace, p->p_fd, p->p_pd, p->p_ucred, p->p_sigacts};
+	struct lwc_resources *from =
+	    source == process->current ? &here : &source->resources;
 	const struct lwc_spec *spec = &specification->fixed;
 	int error;
 
-	new->resources.credentials = copy_credentials(from->credentials, spec->flags);
+	new->resources.credentials =
+	    copy_credentials(from->credentials, spec->flags);
 	new->resources.directories = pdcopy(from->directories);
 	new->resources.actions = sigacts_alloc();
 	sigacts_copy(new->resources.actions, from->actions);
-	error = lwc_copy_files(td, from->files, specification->descriptors, spec->descriptor_count,
-	    &new->resources.files);
+	error = lwc_copy_files(td, from->files, specification->descriptors,
+	    spec->descriptor_count, &new->resources.files);
 	if (error == 0)
-		error = lwc_copy_memory(from->vmspace, specification->ranges, spec->range_count,
-		    &new->resources.vmspace);
+		error = lwc_copy_memory(from->vmspace, specification->ranges,
+		    spec->range_count, &new->resources.vmspace);
 	if (error != 0)
 		return (error);
 	if (source == process->current) {
@@ -158,8 +169,9 @@ copy_context(struct thread *td, struct lwc_process *process, struct lwc_context 
 }
 
 static int
-create_from(struct thread *td, struct lwc_process *process, struct lwc_context *source,
-    const struct specification *specification, struct lwc_event *user)
+create_from(struct thread *td, struct lwc_process *process,
+    struct lwc_context *source, const struct specification *specification,
+    struct lwc_event *user)
 {
 	struct lwc_event event = {.kind = LWC_EVENT_CREATED};
 	struct lwc_context *new;
@@ -197,18 +209,19 @@ sys_lwc_create(struct thread *td, struct lwc_create_args *arguments)
 	struct lwc_target source;
 	int error;
 
-	error =
-	    copy_specification(arguments->spec, &td->td_proc->p_vmspace->vm_map, &specification);
+	error = copy_specification(
+	    arguments->spec, &td->td_proc->p_vmspace->vm_map, &specification);
 	if (error != 0)
 		return (error);
 	error = lwc_adopt(td, &process);
 	if (error == 0 && process->borrowed != 0)
 		error = EDEADLK;
 	if (error == 0)
-		error = lwc_target_get(
-		    td, process, specification.fixed.source, LWC_RIGHT_CREATE, &source);
+		error = lwc_target_get(td, process, specification.fixed.source,
+		    LWC_RIGHT_CREATE, &source);
 	if (error == 0) {
-		error = create_from(td, process, source.context, &specification, arguments->event);
+		error = create_from(td, process, source.context, &specification,
+		    arguments->event);
 		lwc_target_put(td, process, &source);
 	}
 	forget(&specification);
@@ -231,7 +244,8 @@ sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments)
 	if (error == 0)
 		error = rules_check_message(&message);
 	if (error == 0)
-		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_SWITCH, &target);
+		error = lwc_target_get(
+		    td, process, arguments->context, LWC_RIGHT_SWITCH, &target);
 	if (error != 0)
 		return (error);
 	source = process->current;
@@ -242,7 +256,8 @@ sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments)
 		if (was == LWC_STATE_TRAPPED)
 			error = lwc_deliver_result(td, &message);
 		else
-			error = lwc_deliver_switch(td, process, source, &message);
+			error =
+			    lwc_deliver_switch(td, process, source, &message);
 	}
 	lwc_target_put(td, process, &target);
 	return (error);
@@ -257,21 +272,24 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
 	bool redirects = false;
 	int error;
 
-	error = copyin(arguments->restriction, &restriction, sizeof(restriction));
+	error =
+	    copyin(arguments->restriction, &restriction, sizeof(restriction));
 	if (error == 0)
-		error = rules_check_restriction(arguments->context, &restriction);
+		error =
+		    rules_check_restriction(arguments->context, &restriction);
 	if (error == 0)
 		error = lwc_adopt(td, &process);
 	if (error != 0)
 		return (error);
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
 		redirects = redirects || restriction.redirected[i] != 0;
-	error = lwc_target_get(
-	    td, process, arguments->context, redirects ? LWC_RIGHT_CONFINE : 0, &target);
+	error = lwc_target_get(td, process, arguments->context,
+	    redirects ? LWC_RIGHT_CONFINE : 0, &target);
 	if (error != 0)
 		return (error);
 	if (target.file != NULL)
-		((struct lwc_reference *)target.file->f_data)->rights &= restriction.rights;
+		((struct lwc_reference *)target.file->f_data)->rights &=
+		    restriction.rights;
 	for (u_int i = 0; i < LWC_CALL_WORDS; i++)
 		target.context->redirected[i] |= restriction.redirected[i];
 	lwc_target_put(td, process, &target);
@@ -281,8 +299,8 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
 }
 
 /*
- * Checks whether a call may be made on behalf of another context. It must not bypass
- * a monitor.
+ * Checks whether a call may be made on behalf of another context. It must not
+ * bypass a monitor.
  */
 static int
 check_on_behalf(struct thread *td, const struct lwc_context *current,
@@ -290,8 +308,9 @@ check_on_behalf(struct thread *td, const struct lwc_context *current,
 {
 	if (!lwc_call_on_behalf(number))
 		return (EINVAL);
-	if (current->monitor != NULL && (rules_call_in(current->redirected, number) ||
-					    shared_state_call(td, number, arguments)))
+	if (current->monitor != NULL &&
+	    (rules_call_in(current->redirected, number) ||
+		shared_state_call(td, number, arguments)))
 		return (EPERM);
 	if (target->monitor != NULL && target->monitor != current &&
 	    rules_call_in(target->redirected, number))
@@ -300,8 +319,8 @@ check_on_behalf(struct thread *td, const struct lwc_context *current,
 }
 
 /*
- * Makes the call, and leaves a record of it for audit(4): of the call's own event, with the
- * credentials that it is made with.
+ * Makes the call, and leaves a record of it for audit(4): of the call's own
+ * event, with the credentials that it is made with.
  */
 static int
 call_audited(struct thread *td, int number, uint64_t arguments[LWC_ARGUMENTS])
@@ -309,18 +328,21 @@ call_audited(struct thread *td, int number, uint64_t arguments[LWC_ARGUMENTS])
 	int error;
 
 	(void)AUDIT_SYSCALL_ENTER(number, td);
-	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
+	if (IN_CAPABILITY_MODE(td) &&
+	    (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
 		error = ECAPMODE;
 	else
 		error = lwc_native_call(td, number, arguments);
-	/* The call cannot be restarted: its arguments are in another context's frame. */
+	/* The call cannot be restarted: its arguments are in another context's
+	 * frame. */
 	if (error == ERESTART)
 		error = EINTR;
 	AUDIT_SYSCALL_EXIT(error, td);
 	return (error);
 }
 
-/* Leaves a second record of a call, without arguments, with the credentials of its caller. */
+/* Leaves a second record of a call, without arguments, with the credentials of
+ * its caller. */
 static void
 audit_caller(struct thread *td, int number __unused, int error __unused)
 {
@@ -330,8 +352,9 @@ audit_caller(struct thread *td, int number __unused, int error __unused)
 
 /* Makes the call, with the target's resources in place of the process's. */
 static int
-call_with(struct thread *td, struct lwc_process *process, struct lwc_context *target,
-    uint32_t resources, int number, uint64_t arguments[LWC_ARGUMENTS])
+call_with(struct thread *td, struct lwc_process *process,
+    struct lwc_context *target, uint32_t resources, int number,
+    uint64_t arguments[LWC_ARGUMENTS])
 {
 	int error;
 
@@ -348,7 +371,8 @@ call_with(struct thread *td, struct lwc_process *process, struct lwc_context *ta
 int
 sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 {
-	const uint32_t known = LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS;
+	const uint32_t known =
+	    LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS;
 	struct lwc_process *process = lwc_process_of(td->td_proc);
 	uint64_t values[LWC_ARGUMENTS];
 	struct lwc_target target;
@@ -362,16 +386,17 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 		return (EDEADLK);
 	error = copyin(arguments->arguments, values, sizeof(values));
 	if (error == 0)
-		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_SYSCALL, &target);
+		error = lwc_target_get(td, process, arguments->context,
+		    LWC_RIGHT_SYSCALL, &target);
 	if (error != 0)
 		return (error);
-	error = check_on_behalf(
-	    td, process->current, target.context, arguments->number, (const syscallarg_t *)values);
+	error = check_on_behalf(td, process->current, target.context,
+	    arguments->number, (const syscallarg_t *)values);
 	if (error == 0 && target.context == process->current)
 		error = EBUSY;
 	if (error == 0)
-		error = call_with(
-		    td, process, target.context, arguments->resources, arguments->number, values);
+		error = call_with(td, process, target.context,
+		    arguments->resources, arguments->number, values);
 	lwc_target_put(td, process, &target);
 	return (error);
 }

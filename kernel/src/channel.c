@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Descriptor channels: a file type that passes descriptors of regular files from one end
- * to the other, and nothing else. Reading and writing are refused.
+ * Descriptor channels: a file type that passes descriptors of regular files
+ * from one end to the other, and nothing else. Reading and writing are refused.
  *
- * The receiver check. A descriptor is delivered only if the receiving context has been
- * granted its conduit (device and file number) with the rights that it was opened with.
- * Other descriptors are dropped and counted. Neither end is told which ones or how many. A
- * process without contexts has been granted nothing.
+ * The receiver check. A descriptor is delivered only if the receiving context
+ * has been granted its conduit (device and file number) with the rights that it
+ * was opened with. Other descriptors are dropped and counted. Neither end is
+ * told which ones or how many. A process without contexts has been granted
+ * nothing.
  *
- * Only regular files can be sent, so there are no cycles of channels in flight, and no
- * garbage collection is needed.
+ * Only regular files can be sent, so there are no cycles of channels in flight,
+ * and no garbage collection is needed.
  *
  * Locking: (c) the channel's mutex. Files are closed without it.
- * Lifetime: a channel is freed when both ends are closed. A transfer in flight belongs to
- * the queue; it is freed with its files when the receiving end is closed.
+ * Lifetime: a channel is freed when both ends are closed. A transfer in flight
+ * belongs to the queue; it is freed with its files when the receiving end is
+ * closed.
  */
 #include "context.h"
 
@@ -67,7 +69,8 @@ channel_free_transfer(struct transfer *transfer, struct thread *td)
 	for (u_int i = 0; i < transfer->count; i++)
 		item_drop(td, &transfer->items[i]);
 	if (transfer->user != NULL)
-		(void)lwc_charge_memory(transfer->user, &transfer->kibibytes, 0);
+		(void)lwc_charge_memory(
+		    transfer->user, &transfer->kibibytes, 0);
 	free(transfer, M_SHAI);
 }
 
@@ -81,8 +84,8 @@ channel_wake(struct channel *channel, struct selinfo *which)
 }
 
 /*
- * Handles the close of an end. The second close that comes to its end frees the channel: what
- * was in it is charged to its user.
+ * Handles the close of an end. The second close that comes to its end frees the
+ * channel: what was in it is charged to its user.
  */
 static void
 end_closed(struct channel *channel, bool receiver, struct thread *td)
@@ -141,11 +144,13 @@ has_input(const struct channel *channel)
 static bool
 has_room(const struct channel *channel)
 {
-	return (channel->length < CHANNEL_QUEUE_MAX || channel->receiver_closed);
+	return (
+	    channel->length < CHANNEL_QUEUE_MAX || channel->receiver_closed);
 }
 
 static int
-receiver_poll(struct file *fp, int events, struct ucred *credentials, struct thread *td)
+receiver_poll(
+    struct file *fp, int events, struct ucred *credentials, struct thread *td)
 {
 	struct channel *channel = fp->f_data;
 	int ready = 0;
@@ -163,7 +168,8 @@ receiver_poll(struct file *fp, int events, struct ucred *credentials, struct thr
 }
 
 static int
-sender_poll(struct file *fp, int events, struct ucred *credentials, struct thread *td)
+sender_poll(
+    struct file *fp, int events, struct ucred *credentials, struct thread *td)
 {
 	struct channel *channel = fp->f_data;
 	int ready = 0;
@@ -195,7 +201,8 @@ event_receiver(struct knote *kn, long hint)
 
 	(void)hint;
 	mtx_assert(&channel->mutex, MA_OWNED);
-	kn->kn_data = has_input(channel); /* not how many: that would be a message */
+	kn->kn_data =
+	    has_input(channel); /* not how many: that would be a message */
 	if (channel->sender_closed)
 		kn->kn_flags |= EV_EOF;
 	return (has_input(channel));
@@ -261,8 +268,8 @@ sender_kqfilter(struct file *fp, struct knote *kn)
 }
 
 static int
-refuse_data(
-    struct file *fp, struct uio *uio, struct ucred *credentials, int flags, struct thread *td)
+refuse_data(struct file *fp, struct uio *uio, struct ucred *credentials,
+    int flags, struct thread *td)
 {
 	(void)fp, (void)uio, (void)credentials, (void)flags, (void)td;
 	return (EOPNOTSUPP);
@@ -270,8 +277,8 @@ refuse_data(
 
 /* Supports O_NONBLOCK only, which the file itself stores. */
 static int
-channel_ioctl(
-    struct file *fp, u_long command, void *data, struct ucred *credentials, struct thread *td)
+channel_ioctl(struct file *fp, u_long command, void *data,
+    struct ucred *credentials, struct thread *td)
 {
 	(void)fp, (void)data, (void)credentials, (void)td;
 	return (command == FIONBIO || command == FIOASYNC ? 0 : ENOTTY);
@@ -287,17 +294,19 @@ channel_stat(struct file *fp, struct stat *sb, struct ucred *credentials)
 }
 
 static int
-channel_fill_kinfo(struct file *fp, struct kinfo_file *kif, struct filedesc *fdp)
+channel_fill_kinfo(
+    struct file *fp, struct kinfo_file *kif, struct filedesc *fdp)
 {
 	(void)fp, (void)fdp;
 	kif->kf_type = KF_TYPE_DEV;
 	return (0);
 }
 
-#define CHANNEL_OPERATIONS                                                                         \
-	.fo_read = refuse_data, .fo_write = refuse_data, .fo_truncate = invfo_truncate,            \
-	.fo_ioctl = channel_ioctl, .fo_stat = channel_stat, .fo_chmod = invfo_chmod,               \
-	.fo_chown = invfo_chown, .fo_sendfile = invfo_sendfile,                                    \
+#define CHANNEL_OPERATIONS                                                     \
+	.fo_read = refuse_data, .fo_write = refuse_data,                       \
+	.fo_truncate = invfo_truncate, .fo_ioctl = channel_ioctl,              \
+	.fo_stat = channel_stat, .fo_chmod = invfo_chmod,                      \
+	.fo_chown = invfo_chown, .fo_sendfile = invfo_sendfile,                \
 	.fo_fill_kinfo = channel_fill_kinfo, .fo_flags = DFLAG_PASSABLE
 
 const struct fileops channel_receiver = {

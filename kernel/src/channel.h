@@ -27,12 +27,13 @@ struct channel {
 	struct mtx mutex;
 	STAILQ_HEAD(, transfer) queue; /* (c) */
 	u_int length;                  /* (c) */
-	u_int ends;                    /* (c) whose close has not come to its end */
-	bool receiver_closed;          /* (c) */
-	bool sender_closed;            /* (c) */
+	u_int ends;           /* (c) whose close has not come to its end */
+	bool receiver_closed; /* (c) */
+	bool sender_closed;   /* (c) */
 	struct selinfo readable;
 	struct selinfo writable;
-	struct lwc_user *user; /* constant: who is charged for it and for its transfers */
+	struct lwc_user
+	    *user; /* constant: who is charged for it and for its transfers */
 };
 
 extern const struct fileops channel_receiver;
@@ -47,7 +48,8 @@ void channel_free(struct channel *channel);
 /* Frees a transfer and the files that it still holds. No locks held. */
 void channel_free_transfer(struct transfer *transfer, struct thread *td);
 
-/* Wakes all threads that wait for, poll or watch one side. The channel is locked. */
+/* Wakes all threads that wait for, poll or watch one side. The channel is
+ * locked. */
 void channel_wake(struct channel *channel, struct selinfo *which);
 
 #endif

@@ -25,12 +25,15 @@ conduits_add(struct conduit_tree *tree, struct conduit_node *node)
 }
 
 bool
-conduits_cover(struct conduit_tree *tree, uint64_t device, uint64_t file, uint32_t rights)
+conduits_cover(
+    struct conduit_tree *tree, uint64_t device, uint64_t file, uint32_t rights)
 {
-	struct conduit_node wanted = {.conduit = {.device = device, .file = file}};
+	struct conduit_node wanted = {
+	    .conduit = {.device = device, .file = file}};
 	struct conduit_node *found = RB_FIND(conduit_tree, tree, &wanted);
 
-	return (rights != 0 && found != NULL && (rights & ~found->conduit.rights) == 0);
+	return (rights != 0 && found != NULL &&
+		(rights & ~found->conduit.rights) == 0);
 }
 
 struct conduit_node *

@@ -35,14 +35,14 @@ lwc_context_new(struct lwc_process *process, struct lwc_context **out)
 }
 
 /*
- * Frees the structure itself, which must be detached, held by nobody, and without
- * resources.
+ * Frees the structure itself, which must be detached, held by nobody, and
+ * without resources.
  */
 void
 lwc_context_free(struct lwc_context *context)
 {
-	KASSERT(
-	    context->state == LWC_STATE_DEAD && context->holders == 0 && context->references == 0,
+	KASSERT(context->state == LWC_STATE_DEAD && context->holders == 0 &&
+		    context->references == 0,
 	    ("lwc: freeing a context in use"));
 	free(context, M_SHAI);
 }
@@ -60,8 +60,8 @@ lwc_hold(struct lwc_context *context)
 }
 
 /*
- * Removes one holder. Returns true if nothing refers to the context any more; the
- * caller then has to free it.
+ * Removes one holder. Returns true if nothing refers to the context any more;
+ * the caller then has to free it.
  */
 bool
 lwc_release_locked(struct lwc_context *context)
@@ -104,17 +104,20 @@ lwc_forget(struct lwc_context *context)
 	bool unused;
 
 	mtx_lock(&lwc_lock);
-	KASSERT(context->references > 0, ("lwc: forgotten more often than referred to"));
+	KASSERT(context->references > 0,
+	    ("lwc: forgotten more often than referred to"));
 	context->references--;
-	unused = context->references == 0 && context->holders == 0 && context->process == NULL;
+	unused = context->references == 0 && context->holders == 0 &&
+		 context->process == NULL;
 	mtx_unlock(&lwc_lock);
 	if (unused)
 		lwc_context_free(context);
 }
 
 /*
- * Frees everything that a context holds. Only its owner may call this: closing a file
- * releases record locks by process, so a kernel thread would release the wrong ones.
+ * Frees everything that a context holds. Only its owner may call this: closing
+ * a file releases record locks by process, so a kernel thread would release the
+ * wrong ones.
  */
 void
 lwc_resources_free(struct thread *td, struct lwc_context *context)
@@ -141,9 +144,9 @@ lwc_resources_free(struct thread *td, struct lwc_context *context)
 }
 
 /*
- * Makes credentials exclusive, as the kernel requires of those that a process takes.
- * While this context was current, fork(2) may have shared them with a child; then a copy
- * replaces them.
+ * Makes credentials exclusive, as the kernel requires of those that a process
+ * takes. While this context was current, fork(2) may have shared them with a
+ * child; then a copy replaces them.
  */
 static void
 make_private(struct ucred **credentials)
@@ -162,7 +165,8 @@ exchange_credentials(struct proc *p, struct lwc_resources *resources)
 	struct ucred *old = p->p_ucred, *new = resources->credentials;
 
 	PROC_LOCK_ASSERT(p, MA_OWNED);
-	KASSERT(old->cr_prison == new->cr_prison, ("lwc: contexts in different jails"));
+	KASSERT(old->cr_prison == new->cr_prison,
+	    ("lwc: contexts in different jails"));
 	proc_set_cred(p, new);
 	COUNT_PROCESS(old, new);
 	resources->credentials = old;
@@ -177,7 +181,8 @@ lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
 	state->mask = td->td_sigmask;
 	state->alternate_stack = td->td_sigstk;
 	state->alternate_stack_flag = td->td_pflags & TDP_ALTSTACK;
-	state->fast_block_flags = td->td_pflags & (TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING);
+	state->fast_block_flags =
+	    td->td_pflags & (TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING);
 	state->fast_block_address = td->td_sigblock_ptr;
 	state->fast_block_value = td->td_sigblock_val;
 	state->robust_list = td->td_rb_list;
@@ -190,10 +195,11 @@ lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
 }
 
 /*
- * Saves the state for a context that is left. A call that is redirected may have set a
- * mask for its duration (pselect(2)): here it ends, and the kernel would restore the old
- * mask on the way out, which leads to another context. Signals to the thread were raised
- * by the context's own calls, and wait for it.
+ * Saves the state for a context that is left. A call that is redirected may
+ * have set a mask for its duration (pselect(2)): here it ends, and the kernel
+ * would restore the old mask on the way out, which leads to another context.
+ * Signals to the thread were raised by the context's own calls, and wait for
+ * it.
  */
 static void
 thread_leave(struct thread *td, struct lwc_thread_state *state)
@@ -231,8 +237,10 @@ thread_enter(struct thread *td, struct lwc_thread_state *state)
 {
 	PROC_LOCK_ASSERT(td->td_proc, MA_OWNED);
 	td->td_sigstk = state->alternate_stack;
-	td->td_pflags &= ~(TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING | TDP_WAKEUP);
-	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags | state->woken;
+	td->td_pflags &= ~(
+	    TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING | TDP_WAKEUP);
+	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags |
+			 state->woken;
 #if __FreeBSD_version >= 1500000
 	td->td_exterr_ptr = state->extended_errors;
 	td->td_pflags2 &= ~(TDP2_UEXTERR | TDP2_EXTERR);
@@ -245,20 +253,21 @@ thread_enter(struct thread *td, struct lwc_thread_state *state)
 	td->td_rb_inact = state->robust_inactive;
 	td->td_sigmask = state->mask;
 	send_pending(td, state);
-	signotify(td); /* signals that the other mask blocked may be deliverable now */
+	signotify(td); /* signals that the other mask blocked may be deliverable
+			  now */
 }
 
-#define EXCHANGE(a, b)                                                                             \
-	do {                                                                                       \
-		__typeof(a) kept = (a);                                                            \
-		(a) = (b);                                                                         \
-		(b) = kept;                                                                        \
+#define EXCHANGE(a, b)                                                         \
+	do {                                                                   \
+		__typeof(a) kept = (a);                                        \
+		(a) = (b);                                                     \
+		(b) = kept;                                                    \
 	} while (0)
 
 /*
- * Exchanges the given resources with the process's, and gives the thread the state if
- * there is one, in one step for everybody who looks under the process lock. Must not be
- * called with resources that are missing.
+ * Exchanges the given resources with the process's, and gives the thread the
+ * state if there is one, in one step for everybody who looks under the process
+ * lock. Must not be called with resources that are missing.
  */
 void
 lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
@@ -266,7 +275,8 @@ lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
 {
 	struct proc *p = td->td_proc;
 
-	KASSERT(td == curthread && p->p_numthreads == 1, ("lwc: exchange under threads"));
+	KASSERT(td == curthread && p->p_numthreads == 1,
+	    ("lwc: exchange under threads"));
 	if ((use & LWC_USE_CREDENTIALS) != 0)
 		make_private(&resources->credentials);
 	PROC_LOCK(p);
@@ -286,20 +296,23 @@ lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
 	if ((use & LWC_USE_MEMORY) != 0)
 		pmap_activate(td);
 	if ((use & LWC_USE_CREDENTIALS) != 0)
-		thread_cow_update(td); /* update td_ucred now, not at the next call */
+		thread_cow_update(
+		    td); /* update td_ucred now, not at the next call */
 }
 
 /*
- * Leaves the current context by a step and makes another current. Afterwards the
- * thread is in the other's address space, with its registers in the frame. The caller
- * delivers the event and the result. After a failure nothing has changed.
+ * Leaves the current context by a step and makes another current. Afterwards
+ * the thread is in the other's address space, with its registers in the frame.
+ * The caller delivers the event and the result. After a failure nothing has
+ * changed.
  */
 int
-lwc_switch_to(
-    struct thread *td, struct lwc_process *process, struct lwc_context *target, enum lwc_step step)
+lwc_switch_to(struct thread *td, struct lwc_process *process,
+    struct lwc_context *target, enum lwc_step step)
 {
 	const struct proc *p = td->td_proc;
-	const struct lwc_resources here = {.vmspace = p->p_vmspace, .files = p->p_fd};
+	const struct lwc_resources here = {
+	    .vmspace = p->p_vmspace, .files = p->p_fd};
 	struct lwc_context *source = process->current;
 	int error;
 
@@ -314,7 +327,8 @@ lwc_switch_to(
 	error = rules_step(&source->state, step);
 	KASSERT(error == 0, ("lwc: the current context is not current"));
 	thread_leave(td, &source->thread);
-	/* Exchange by way of source: its empty places take the process's resources. */
+	/* Exchange by way of source: its empty places take the process's
+	 * resources. */
 	source->resources = target->resources;
 	memset(&target->resources, 0, sizeof(target->resources));
 	lwc_exchange(td, &source->resources, LWC_USE_ALL, &target->thread);

@@ -2,45 +2,49 @@
  *
  * Light-weight contexts inside the kernel.
  *
- * A context is a set of resources that a process can have in place of its own: an
- * address space, a descriptor table, directories, credentials, signal actions, and the
- * registers of its one thread. The process runs in one of its contexts, the current
- * one. The others keep their resources in struct lwc_context. A switch exchanges them.
- * There is no scheduling: the thread that switches continues, on the same kernel stack,
- * and returns to user mode with the other context's registers.
+ * A context is a set of resources that a process can have in place of its own:
+ * an address space, a descriptor table, directories, credentials, signal
+ * actions, and the registers of its one thread. The process runs in one of its
+ * contexts, the current one. The others keep their resources in struct
+ * lwc_context. A switch exchanges them. There is no scheduling: the thread that
+ * switches continues, on the same kernel stack, and returns to user mode with
+ * the other context's registers.
  *
- * A process with contexts has one thread. p_vmspace, p_fd and p_sigacts belong to the
- * process, so a switch would move a second thread to another address space in the middle
- * of an instruction. A process with threads cannot create its first context, and a
- * process with contexts cannot create threads.
+ * A process with contexts has one thread. p_vmspace, p_fd and p_sigacts belong
+ * to the process, so a switch would move a second thread to another address
+ * space in the middle of an instruction. A process with threads cannot create
+ * its first context, and a process with contexts cannot create threads.
  *
- * Locking. (t) only the process's own thread touches it; there is one, so no lock is
- * needed. (l) lwc_lock, a leaf mutex. (p) exchanged under the process lock, which other
- * processes hold when they look at descriptors and directories (fdhold, pdhold), at
- * credentials, and when they deliver signals. They look at the address space without a
- * lock: vmspace_acquire_ref takes a reference only from one that is alive, which the
- * kernel's allocator of address spaces allows at any time, and then looks again whether the
- * process still has it.
+ * Locking. (t) only the process's own thread touches it; there is one, so no
+ * lock is needed. (l) lwc_lock, a leaf mutex. (p) exchanged under the process
+ * lock, which other processes hold when they look at descriptors and
+ * directories (fdhold, pdhold), at credentials, and when they deliver signals.
+ * They look at the address space without a lock: vmspace_acquire_ref takes a
+ * reference only from one that is alive, which the kernel's allocator of
+ * address spaces allows at any time, and then looks again whether the process
+ * still has it.
  *
- * Lifetime. Descriptors hold a context ("holders"); the process also holds its root
- * context. When the last holder goes, the context is doomed: its owner discards it before
- * it returns to user mode. If somebody else dropped the last reference (a process that
- * inspects the descriptor table), the owner discards it at its next call. The current
- * context cannot be discarded; it is doomed when it is left. When the process exits or
- * executes a program, all contexts but the current one are discarded, even if they are
- * held: descriptors then refer to a dead context.
+ * Lifetime. Descriptors hold a context ("holders"); the process also holds its
+ * root context. When the last holder goes, the context is doomed: its owner
+ * discards it before it returns to user mode. If somebody else dropped the last
+ * reference (a process that inspects the descriptor table), the owner discards
+ * it at its next call. The current context cannot be discarded; it is doomed
+ * when it is left. When the process exits or executes a program, all contexts
+ * but the current one are discarded, even if they are held: descriptors then
+ * refer to a dead context.
  *
- * A context refers to its monitor, but does not hold it: a monitor has descriptors of the
- * contexts that it monitors, and both would live for ever. Calls of a context whose
- * monitor is dead are refused, and no longer redirected. The structure itself stays until
- * it is detached from its process and has neither holders nor references.
+ * A context refers to its monitor, but does not hold it: a monitor has
+ * descriptors of the contexts that it monitors, and both would live for ever.
+ * Calls of a context whose monitor is dead are refused, and no longer
+ * redirected. The structure itself stays until it is detached from its process
+ * and has neither holders nor references.
  *
- * A context's table has descriptors only of contexts that were there before it, or that
- * it created. Therefore no two contexts hold each other.
+ * A context's table has descriptors only of contexts that were there before it,
+ * or that it created. Therefore no two contexts hold each other.
  *
- * An address space is freed only while nobody holds the process (PHOLD). A holder may
- * use it without a reference, because a process's address space otherwise lives as long
- * as the process.
+ * An address space is freed only while nobody holds the process (PHOLD). A
+ * holder may use it without a reference, because a process's address space
+ * otherwise lives as long as the process.
  */
 #ifndef SHAI_CONTEXT_H
 #define SHAI_CONTEXT_H
@@ -101,29 +105,30 @@ struct lwc_context {
 	TAILQ_ENTRY(lwc_context) doomed_link; /* (l) */
 	struct lwc_process *process;          /* (l) NULL once detached */
 	u_int holders;                        /* (l) */
-	u_int references;                     /* (l) of the contexts that it monitors */
-	bool doomed;                          /* (l) on the list */
-	enum lwc_state state;                 /* (t) */
-	uint64_t id;                          /* constant */
-	struct lwc_resources resources;       /* (t) while not current */
-	struct lwc_thread_state thread;       /* (t) while not current */
-	struct lwc_machine *machine;          /* (t) while not current */
-	struct lwc_context *monitor;          /* (t) NULL: nothing is redirected */
-	struct lwc_context *caller;           /* (t) not held: reset when discarded */
-	uint32_t caller_rights;               /* (t) */
-	struct lwc_event *event;              /* (t) user address, for the next event */
-	uint64_t redirected[LWC_CALL_WORDS];  /* (t) */
-	struct conduit_tree conduits;         /* (t) */
-	u_int conduit_count;                  /* (t) */
-	u_int kibibytes;                      /* (t) charged for what it pins */
-	u_int conduit_kibibytes;              /* (t) charged for its grants */
+	u_int references;     /* (l) of the contexts that it monitors */
+	bool doomed;          /* (l) on the list */
+	enum lwc_state state; /* (t) */
+	uint64_t id;          /* constant */
+	struct lwc_resources resources; /* (t) while not current */
+	struct lwc_thread_state thread; /* (t) while not current */
+	struct lwc_machine *machine;    /* (t) while not current */
+	struct lwc_context *monitor;    /* (t) NULL: nothing is redirected */
+	struct lwc_context *caller;     /* (t) not held: reset when discarded */
+	uint32_t caller_rights;         /* (t) */
+	struct lwc_event *event; /* (t) user address, for the next event */
+	uint64_t redirected[LWC_CALL_WORDS]; /* (t) */
+	struct conduit_tree conduits;        /* (t) */
+	u_int conduit_count;                 /* (t) */
+	u_int kibibytes;                     /* (t) charged for what it pins */
+	u_int conduit_kibibytes;             /* (t) charged for its grants */
 };
 
 TAILQ_HEAD(lwc_list, lwc_context);
 
 struct lwc_user;
 
-/* A process that has contexts. Only its own thread reaches this, through p_emuldata. */
+/* A process that has contexts. Only its own thread reaches this, through
+ * p_emuldata. */
 struct lwc_process {
 	struct proc *proc;
 	struct sysentvec *native; /* the original p_sysent */
@@ -167,19 +172,21 @@ void lwc_release(struct lwc_context *context);
 void lwc_refer(struct lwc_context *context);
 void lwc_forget(struct lwc_context *context);
 void lwc_resources_free(struct thread *td, struct lwc_context *context);
-void lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use,
-    struct lwc_thread_state *state);
+void lwc_exchange(struct thread *td, struct lwc_resources *resources,
+    uint32_t use, struct lwc_thread_state *state);
 #define LWC_USE_SIGNALS 0x8u /* internal: exchange the signal actions too */
-#define LWC_USE_ALL (LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS | LWC_USE_SIGNALS)
-int lwc_switch_to(
-    struct thread *td, struct lwc_process *process, struct lwc_context *target, enum lwc_step step);
+#define LWC_USE_ALL                                                            \
+	(LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS | LWC_USE_SIGNALS)
+int lwc_switch_to(struct thread *td, struct lwc_process *process,
+    struct lwc_context *target, enum lwc_step step);
 void lwc_thread_save(struct thread *td, struct lwc_thread_state *state);
 
 /* copy.c */
-int lwc_copy_memory(
-    struct vmspace *from, const struct lwc_range *ranges, u_int count, struct vmspace **out);
+int lwc_copy_memory(struct vmspace *from, const struct lwc_range *ranges,
+    u_int count, struct vmspace **out);
 int lwc_copy_files(struct thread *td, struct filedesc *from,
-    const struct lwc_descriptors *descriptors, u_int count, struct filedesc **out);
+    const struct lwc_descriptors *descriptors, u_int count,
+    struct filedesc **out);
 
 /* tables.c */
 struct filedesc *lwc_install_files(struct proc *p, struct filedesc *files);
@@ -188,14 +195,16 @@ void lwc_free_directories(struct thread *td, struct pwddesc *directories);
 
 /* descriptor.c */
 extern const struct fileops lwc_fileops;
-int lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descriptor);
-int lwc_target_get(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
-    struct lwc_target *target);
-void lwc_target_put(struct thread *td, struct lwc_process *process, struct lwc_target *target);
+int lwc_descriptor_open(
+    struct thread *td, struct lwc_context *context, int *descriptor);
+int lwc_target_get(struct thread *td, struct lwc_process *process,
+    int descriptor, uint32_t rights, struct lwc_target *target);
+void lwc_target_put(
+    struct thread *td, struct lwc_process *process, struct lwc_target *target);
 
 /* vectors.c */
-void lwc_vectors_init(
-    sy_call_t *dispatch, void (*exits)(struct proc *), void (*executes)(struct thread *));
+void lwc_vectors_init(sy_call_t *dispatch, void (*exits)(struct proc *),
+    void (*executes)(struct thread *));
 void lwc_vectors_fini(void);
 bool lwc_vectors_installed(const struct proc *p);
 struct sysentvec *lwc_vector_for(struct sysentvec *native);
@@ -211,13 +220,15 @@ struct lwc_machine *lwc_machine_alloc(void);
 void lwc_machine_free(struct lwc_machine *machine);
 void lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from);
 void lwc_machine_save(struct thread *td, struct lwc_machine *machine);
-void lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to);
+void lwc_machine_exchange(
+    struct thread *td, struct lwc_machine *from, struct lwc_machine *to);
 void lwc_machine_return(struct thread *td, register_t value);
 
 /* pinned.c */
 int lwc_pin(struct lwc_process *process, struct lwc_context *context,
     const struct lwc_resources *resources);
-int lwc_charge_conduit(struct lwc_process *process, struct lwc_context *context);
+int lwc_charge_conduit(
+    struct lwc_process *process, struct lwc_context *context);
 void lwc_unpin(struct lwc_process *process, struct lwc_context *context);
 
 /* limits.c */

@@ -22,7 +22,8 @@ struct inheritance {
 	vm_inherit_t kind;
 };
 
-/* Records every entry's inheritance. The map cannot change: its only thread is here. */
+/* Records every entry's inheritance. The map cannot change: its only thread is
+ * here. */
 static struct inheritance *
 note_inheritance(vm_map_t map, u_int *count)
 {
@@ -35,11 +36,11 @@ note_inheritance(vm_map_t map, u_int *count)
 	vm_map_unlock_read(map);
 	noted = malloc(MAX(room, 1) * sizeof(*noted), M_SHAI, M_WAITOK);
 	vm_map_lock_read(map);
-	VM_MAP_ENTRY_FOREACH(entry, map)
-	{
+	VM_MAP_ENTRY_FOREACH(entry, map) {
 		if (i == room)
 			break;
-		noted[i++] = (struct inheritance){entry->start, entry->end, entry->inheritance};
+		noted[i++] = (struct inheritance){
+		    entry->start, entry->end, entry->inheritance};
 	}
 	vm_map_unlock_read(map);
 	*count = i;
@@ -59,7 +60,8 @@ apply_ranges(vm_map_t map, const struct lwc_range *ranges, u_int count)
 		vm_offset_t start = ranges[i].start;
 		int result;
 
-		result = vm_map_inherit(map, start, start + ranges[i].length, kind[ranges[i].mode]);
+		result = vm_map_inherit(
+		    map, start, start + ranges[i].length, kind[ranges[i].mode]);
 		if (result != KERN_SUCCESS)
 			return (vm_mmap_to_errno(result));
 	}
@@ -67,16 +69,17 @@ apply_ranges(vm_map_t map, const struct lwc_range *ranges, u_int count)
 }
 
 /*
- * Restores the inheritance. Shared ranges keep INHERIT_SHARE, as after minherit(2),
- * so that later copies share them too: if a range was marked copy-on-write later, the
- * sharers would be separated unnoticed.
+ * Restores the inheritance. Shared ranges keep INHERIT_SHARE, as after
+ * minherit(2), so that later copies share them too: if a range was marked
+ * copy-on-write later, the sharers would be separated unnoticed.
  */
 static void
 restore_inheritance(vm_map_t map, const struct inheritance *noted, u_int count,
     const struct lwc_range *ranges, u_int range_count)
 {
 	for (u_int i = 0; i < count; i++)
-		(void)vm_map_inherit(map, noted[i].start, noted[i].end, noted[i].kind);
+		(void)vm_map_inherit(
+		    map, noted[i].start, noted[i].end, noted[i].kind);
 	for (u_int i = 0; i < range_count; i++)
 		if (ranges[i].mode == LWC_SHARE)
 			(void)apply_ranges(map, &ranges[i], 1);
@@ -84,12 +87,12 @@ restore_inheritance(vm_map_t map, const struct inheritance *noted, u_int count,
 
 /*
  * Copies an address space as fork(2) would, except for the ranges. The kernel's
- * copying reads the inheritance of each entry, so the ranges are set as inheritance
- * for its duration. The ranges must have been checked.
+ * copying reads the inheritance of each entry, so the ranges are set as
+ * inheritance for its duration. The ranges must have been checked.
  */
 int
-lwc_copy_memory(
-    struct vmspace *from, const struct lwc_range *ranges, u_int count, struct vmspace **out)
+lwc_copy_memory(struct vmspace *from, const struct lwc_range *ranges,
+    u_int count, struct vmspace **out)
 {
 	vm_map_t map = &from->vm_map;
 	struct inheritance *noted = NULL;
@@ -99,7 +102,8 @@ lwc_copy_memory(
 
 	*out = NULL;
 	if (from->vm_shm != NULL)
-		return (EBUSY); /* System V segments count attachments by process */
+		return (
+		    EBUSY); /* System V segments count attachments by process */
 	if (count != 0) {
 		noted = note_inheritance(map, &noted_count);
 		error = apply_ranges(map, ranges, count);
@@ -110,11 +114,13 @@ lwc_copy_memory(
 			error = ENOMEM;
 	}
 	if (count != 0) {
-		restore_inheritance(map, noted, noted_count, ranges, error == 0 ? count : 0);
+		restore_inheritance(
+		    map, noted, noted_count, ranges, error == 0 ? count : 0);
 		free(noted, M_SHAI);
 	}
 	if (error == 0 && !swap_reserve(charge)) {
-		/* vmspace_free returns the charge, so it must be taken first. */
+		/* vmspace_free returns the charge, so it must be taken first.
+		 */
 		swap_reserve_force(charge);
 		vmspace_free(*out);
 		*out = NULL;
@@ -124,8 +130,8 @@ lwc_copy_memory(
 }
 
 /*
- * Replaces a descriptor in the process's table by the same file, opened again. Its limits
- * and flags stay as they are: only the file is exchanged.
+ * Replaces a descriptor in the process's table by the same file, opened again.
+ * Its limits and flags stay as they are: only the file is exchanged.
  */
 static int
 open_anew(struct thread *td, int descriptor)
@@ -138,11 +144,13 @@ open_anew(struct thread *td, int descriptor)
 	error = fget(td, descriptor, &cap_no_rights, &old);
 	if (error != 0)
 		return (error);
-	if ((old->f_flag & O_PATH) != 0) { /* it only names the file, without an offset */
+	if ((old->f_flag & O_PATH) !=
+	    0) { /* it only names the file, without an offset */
 		fdrop(old, td);
 		return (0);
 	}
-	error = reopen_file(td, old, old->f_flag & (FREAD | FWRITE | FEXEC | O_APPEND | FNONBLOCK),
+	error = reopen_file(td, old,
+	    old->f_flag & (FREAD | FWRITE | FEXEC | O_APPEND | FNONBLOCK),
 	    td->td_ucred, &fresh);
 	if (error == 0) {
 		FILEDESC_XLOCK(files);
@@ -158,8 +166,8 @@ open_anew(struct thread *td, int descriptor)
 }
 
 /*
- * Puts the descriptor of a context, which the copied table lacks, into the process's
- * table at the same number, with the same open file.
+ * Puts the descriptor of a context, which the copied table lacks, into the
+ * process's table at the same number, with the same open file.
  */
 static int
 share_context(struct thread *td, struct filedesc *from, int descriptor)
@@ -169,14 +177,17 @@ share_context(struct thread *td, struct filedesc *from, int descriptor)
 	int error, number;
 
 	FILEDESC_SLOCK(from);
-	file = descriptor < from->fd_nfiles ? from->fd_ofiles[descriptor].fde_file : NULL;
+	file = descriptor < from->fd_nfiles
+		   ? from->fd_ofiles[descriptor].fde_file
+		   : NULL;
 	if (file == NULL || file->f_ops != &lwc_fileops || !fhold(file))
 		file = NULL;
 	FILEDESC_SUNLOCK(from);
 	if (file == NULL)
 		return (0);
 	FILEDESC_XLOCK(files);
-	if (descriptor < files->fd_nfiles && files->fd_ofiles[descriptor].fde_file != NULL) {
+	if (descriptor < files->fd_nfiles &&
+	    files->fd_ofiles[descriptor].fde_file != NULL) {
 		FILEDESC_XUNLOCK(files);
 		fdrop(file, td);
 		return (0);
@@ -193,17 +204,20 @@ share_context(struct thread *td, struct filedesc *from, int descriptor)
 }
 
 static int
-apply_descriptors(
-    struct thread *td, struct filedesc *from, const struct lwc_descriptors *descriptors)
+apply_descriptors(struct thread *td, struct filedesc *from,
+    const struct lwc_descriptors *descriptors)
 {
 	struct filedesc *files = td->td_proc->p_fd;
 	int last, error = 0;
 
 	if (descriptors->mode == LWC_OMIT) {
-		error = kern_close_range(td, 0, descriptors->first, descriptors->last);
-		return (error == EINVAL ? 0 : error); /* no descriptor that high */
+		error = kern_close_range(
+		    td, 0, descriptors->first, descriptors->last);
+		return (
+		    error == EINVAL ? 0 : error); /* no descriptor that high */
 	}
-	last = MIN(descriptors->last, MAX(files->fd_nfiles, from->fd_nfiles) - 1);
+	last =
+	    MIN(descriptors->last, MAX(files->fd_nfiles, from->fd_nfiles) - 1);
 	for (int i = descriptors->first; i <= last && error == 0; i++) {
 		if (descriptors->mode == LWC_SHARE)
 			error = share_context(td, from, i);
@@ -216,14 +230,15 @@ apply_descriptors(
 }
 
 /*
- * Copies a descriptor table. Everything that fork(2) passes on is shared, unless the
- * list says otherwise; descriptors of contexts are shared only if the list says
- * LWC_SHARE. The copy is installed in the process during the work, because closing
- * and allocating act on the process's table.
+ * Copies a descriptor table. Everything that fork(2) passes on is shared,
+ * unless the list says otherwise; descriptors of contexts are shared only if
+ * the list says LWC_SHARE. The copy is installed in the process during the
+ * work, because closing and allocating act on the process's table.
  */
 int
-lwc_copy_files(struct thread *td, struct filedesc *from, const struct lwc_descriptors *descriptors,
-    u_int count, struct filedesc **out)
+lwc_copy_files(struct thread *td, struct filedesc *from,
+    const struct lwc_descriptors *descriptors, u_int count,
+    struct filedesc **out)
 {
 	struct proc *p = td->td_proc;
 	struct filedesc *copy, *kept;

@@ -2,12 +2,13 @@
 #include "deliver.h"
 
 /*
- * Writes the event to the address that the context gave when it left. If the address
- * is not writable, the context's call fails with EFAULT, and the context is current
- * all the same.
+ * Writes the event to the address that the context gave when it left. If the
+ * address is not writable, the context's call fails with EFAULT, and the
+ * context is current all the same.
  */
 static int
-deliver(struct thread *td, struct lwc_context *target, const struct lwc_event *event)
+deliver(struct thread *td, struct lwc_context *target,
+    const struct lwc_event *event)
 {
 	struct lwc_event *user = target->event;
 
@@ -17,8 +18,8 @@ deliver(struct thread *td, struct lwc_context *target, const struct lwc_event *e
 }
 
 int
-lwc_deliver_switch(struct thread *td, struct lwc_process *process, struct lwc_context *source,
-    const struct lwc_message *message)
+lwc_deliver_switch(struct thread *td, struct lwc_process *process,
+    struct lwc_context *source, const struct lwc_message *message)
 {
 	struct lwc_context *target = process->current;
 	struct lwc_event event = {
@@ -41,12 +42,13 @@ lwc_deliver_result(struct thread *td, const struct lwc_message *message)
 }
 
 int
-lwc_deliver_redirection(struct thread *td, struct lwc_process *process, struct lwc_context *source,
-    const struct lwc_event *event)
+lwc_deliver_redirection(struct thread *td, struct lwc_process *process,
+    struct lwc_context *source, const struct lwc_event *event)
 {
 	struct lwc_context *target = process->current;
 
 	target->caller = source;
-	target->caller_rights = LWC_RIGHTS_ALL; /* it decides about the source's call */
+	target->caller_rights =
+	    LWC_RIGHTS_ALL; /* it decides about the source's call */
 	return (deliver(td, target, event));
 }

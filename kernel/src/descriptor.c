@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Descriptors of contexts: a file type that only names a context and says what may be
- * done with it. Such a descriptor cannot be passed over sockets, and children do not
- * inherit it: a context means nothing outside its process.
+ * Descriptors of contexts: a file type that only names a context and says what
+ * may be done with it. Such a descriptor cannot be passed over sockets, and
+ * children do not inherit it: a context means nothing outside its process.
  */
 #include "context.h"
 
@@ -20,7 +20,8 @@ descriptor_close(struct file *fp, struct thread *td)
 	fp->f_data = NULL;
 	lwc_release(reference->context);
 	free(reference, M_SHAI);
-	/* If another process drops the last reference, the work is left to the owner. */
+	/* If another process drops the last reference, the work is left to the
+	 * owner. */
 	if (td != NULL && td == curthread) {
 		process = lwc_process_of(td->td_proc);
 		if (process != NULL && process->current != NULL)
@@ -40,7 +41,8 @@ descriptor_stat(struct file *fp, struct stat *sb, struct ucred *credentials)
 }
 
 static int
-descriptor_fill_kinfo(struct file *fp, struct kinfo_file *kif, struct filedesc *fdp)
+descriptor_fill_kinfo(
+    struct file *fp, struct kinfo_file *kif, struct filedesc *fdp)
 {
 	(void)fp, (void)fdp;
 	kif->kf_type = KF_TYPE_DEV;
@@ -68,7 +70,8 @@ const struct fileops lwc_fileops = {
  * context.
  */
 int
-lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descriptor)
+lwc_descriptor_open(
+    struct thread *td, struct lwc_context *context, int *descriptor)
 {
 	struct lwc_reference *reference;
 	struct file *fp;
@@ -82,7 +85,8 @@ lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descrip
 	reference->rights = LWC_RIGHTS_ALL;
 	lwc_hold(context);
 	shai_count_file(1);
-	finit(fp, FREAD | FWRITE, DTYPE_DEV, reference, __DECONST(struct fileops *, &lwc_fileops));
+	finit(fp, FREAD | FWRITE, DTYPE_DEV, reference,
+	    __DECONST(struct fileops *, &lwc_fileops));
 	error = finstall(td, fp, descriptor, O_CLOEXEC, NULL);
 	fdrop(fp, td);
 	return (error);
@@ -90,8 +94,8 @@ lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descrip
 
 /* Finds the context of LWC_SELF and LWC_CALLER. */
 static int
-get_relative(
-    struct lwc_process *process, int descriptor, uint32_t rights, struct lwc_context **context)
+get_relative(struct lwc_process *process, int descriptor, uint32_t rights,
+    struct lwc_context **context)
 {
 	struct lwc_context *current = process->current;
 
@@ -110,8 +114,8 @@ get_relative(
 }
 
 static int
-get_by_descriptor(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
-    struct lwc_target *target)
+get_by_descriptor(struct thread *td, struct lwc_process *process,
+    int descriptor, uint32_t rights, struct lwc_target *target)
 {
 	struct lwc_reference *reference;
 	struct file *fp;
@@ -139,30 +143,34 @@ get_by_descriptor(struct thread *td, struct lwc_process *process, int descriptor
 }
 
 /*
- * Finds the context that a number means, and holds it until lwc_target_put: the call may
- * close its last descriptor. It must be of this process and alive, and the descriptor must
- * have the rights. Fails with EBADF, EINVAL (not a context), ESRCH (dead, or of another
- * process) or ENOTCAPABLE.
+ * Finds the context that a number means, and holds it until lwc_target_put: the
+ * call may close its last descriptor. It must be of this process and alive, and
+ * the descriptor must have the rights. Fails with EBADF, EINVAL (not a
+ * context), ESRCH (dead, or of another process) or ENOTCAPABLE.
  */
 int
-lwc_target_get(struct thread *td, struct lwc_process *process, int descriptor, uint32_t rights,
-    struct lwc_target *target)
+lwc_target_get(struct thread *td, struct lwc_process *process, int descriptor,
+    uint32_t rights, struct lwc_target *target)
 {
 	int error;
 
 	target->file = NULL;
 	if (descriptor < 0)
-		error = get_relative(process, descriptor, rights, &target->context);
+		error =
+		    get_relative(process, descriptor, rights, &target->context);
 	else
-		error = get_by_descriptor(td, process, descriptor, rights, target);
+		error =
+		    get_by_descriptor(td, process, descriptor, rights, target);
 	if (error == 0)
 		lwc_hold(target->context);
 	return (error);
 }
 
-/* Ends the call's use of a context, and discards it if nothing else holds it. */
+/* Ends the call's use of a context, and discards it if nothing else holds it.
+ */
 void
-lwc_target_put(struct thread *td, struct lwc_process *process, struct lwc_target *target)
+lwc_target_put(
+    struct thread *td, struct lwc_process *process, struct lwc_target *target)
 {
 	if (target->file != NULL)
 		fdrop(target->file, td);

@@ -10,8 +10,8 @@
 
 /* Adds copies of the conduits. After a failure, those added before it stay. */
 static int
-grant(struct lwc_process *process, struct lwc_context *context, const struct shai_conduit *conduits,
-    u_int count)
+grant(struct lwc_process *process, struct lwc_context *context,
+    const struct shai_conduit *conduits, u_int count)
 {
 	int error = 0;
 
@@ -35,12 +35,13 @@ grant(struct lwc_process *process, struct lwc_context *context, const struct sha
 
 /* Reports whether the current context may widen what the target receives. */
 static bool
-may_grant(struct thread *td, const struct lwc_process *process, const struct lwc_context *target)
+may_grant(struct thread *td, const struct lwc_process *process,
+    const struct lwc_context *target)
 {
 	const struct lwc_context *current = process->current;
 
-	return (rules_may_grant(
-	    current->monitor != NULL, IN_CAPABILITY_MODE(td), target->monitor == current));
+	return (rules_may_grant(current->monitor != NULL,
+	    IN_CAPABILITY_MODE(td), target->monitor == current));
 }
 
 int
@@ -55,15 +56,19 @@ sys_shai_grant(struct thread *td, struct shai_grant_args *arguments)
 		return (EINVAL);
 	error = lwc_adopt(td, &process);
 	if (error == 0)
-		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_GRANT, &target);
+		error = lwc_target_get(
+		    td, process, arguments->context, LWC_RIGHT_GRANT, &target);
 	if (error != 0)
 		return (error);
-	conduits = malloc(arguments->count * sizeof(*conduits), M_SHAI, M_WAITOK);
-	error = copyin(arguments->conduits, conduits, arguments->count * sizeof(*conduits));
+	conduits =
+	    malloc(arguments->count * sizeof(*conduits), M_SHAI, M_WAITOK);
+	error = copyin(arguments->conduits, conduits,
+	    arguments->count * sizeof(*conduits));
 	if (error == 0 && !may_grant(td, process, target.context))
 		error = EPERM;
 	if (error == 0)
-		error = grant(process, target.context, conduits, arguments->count);
+		error =
+		    grant(process, target.context, conduits, arguments->count);
 	free(conduits, M_SHAI);
 	lwc_target_put(td, process, &target);
 	return (error);

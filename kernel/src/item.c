@@ -10,9 +10,10 @@
 #include "reopen.h"
 
 /*
- * The limits of a received descriptor: reading, writing, mapping, and asking for its status.
- * A sender's own limits are not passed on. Lists of ioctls and sets of rights would carry
- * data, and locks, modes and times of the file would carry it back and forth.
+ * The limits of a received descriptor: reading, writing, mapping, and asking
+ * for its status. A sender's own limits are not passed on. Lists of ioctls and
+ * sets of rights would carry data, and locks, modes and times of the file would
+ * carry it back and forth.
  */
 static void
 limits_of(u_int flags, struct filecaps *limits)
@@ -20,16 +21,19 @@ limits_of(u_int flags, struct filecaps *limits)
 	filecaps_init(limits);
 	limits->fc_nioctls = 0;
 	limits->fc_fcntls = CAP_FCNTL_GETFL; /* which libraries ask for */
-	(void)cap_rights_init(&limits->fc_rights, CAP_SEEK, CAP_FSTAT, CAP_FCNTL);
+	(void)cap_rights_init(
+	    &limits->fc_rights, CAP_SEEK, CAP_FSTAT, CAP_FCNTL);
 	if ((flags & FREAD) != 0)
 		(void)cap_rights_set(&limits->fc_rights, CAP_MMAP_R);
 	if ((flags & FWRITE) != 0)
-		(void)cap_rights_set(&limits->fc_rights, CAP_WRITE, CAP_FTRUNCATE, CAP_FSYNC);
+		(void)cap_rights_set(
+		    &limits->fc_rights, CAP_WRITE, CAP_FTRUNCATE, CAP_FSYNC);
 	if ((flags & (FREAD | FWRITE)) == (FREAD | FWRITE))
 		(void)cap_rights_set(&limits->fc_rights, CAP_MMAP_RW);
 }
 
-/* Checks that a receiver will have no right that the sender's descriptor lacks. */
+/* Checks that a receiver will have no right that the sender's descriptor lacks.
+ */
 static int
 check_limits(u_int flags, const struct filecaps *held)
 {
@@ -66,8 +70,9 @@ open_for_transfer(struct thread *td, const struct file *sent, struct item *item)
 {
 	u_int flags = sent->f_flag & (FREAD | FWRITE);
 
-	if (sent->f_type != DTYPE_VNODE || sent->f_vnode == NULL || sent->f_vnode->v_type != VREG ||
-	    flags == 0 || (sent->f_flag & (FEXEC | O_PATH)) != 0)
+	if (sent->f_type != DTYPE_VNODE || sent->f_vnode == NULL ||
+	    sent->f_vnode->v_type != VREG || flags == 0 ||
+	    (sent->f_flag & (FEXEC | O_PATH)) != 0)
 		return (EOPNOTSUPP);
 	return (reopen_file(td, sent, flags, sent->f_cred, &item->file));
 }

@@ -2,9 +2,9 @@
  *
  * Limits and counts, which are sysctl variables below shai, and their locks.
  *
- * A use is charged before it exists and discharged after its end, so that a count is
- * never too low. A process is charged to the real user that it had when it made its
- * first context, a channel to the real user who made it.
+ * A use is charged before it exists and discharged after its end, so that a
+ * count is never too low. A process is charged to the real user that it had
+ * when it made its first context, a channel to the real user who made it.
  */
 #include "context.h"
 
@@ -43,28 +43,36 @@ static u_int channels_per_user = 1024;
 static u_int kibibytes_per_user = 65536;
 
 SYSCTL_ROOT_NODE(OID_AUTO, shai, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Shai");
-static SYSCTL_NODE(_shai, OID_AUTO, limit, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Limits");
-static SYSCTL_NODE(_shai, OID_AUTO, count, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Numbers of objects");
+static SYSCTL_NODE(
+    _shai, OID_AUTO, limit, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Limits");
+static SYSCTL_NODE(_shai, OID_AUTO, count, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL,
+    "Numbers of objects");
 
-SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_process, CTLFLAG_RWTUN, &contexts_per_process, 0,
-    "Contexts that a process may have");
-SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_user, CTLFLAG_RWTUN, &contexts_per_user, 0,
+SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_process, CTLFLAG_RWTUN,
+    &contexts_per_process, 0, "Contexts that a process may have");
+SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_user, CTLFLAG_RWTUN,
+    &contexts_per_user, 0,
     "Contexts that all processes of a real user may have");
-SYSCTL_UINT(_shai_limit, OID_AUTO, conduits_per_context, CTLFLAG_RWTUN, &conduits_per_context, 0,
-    "Conduits that may be granted to a context");
+SYSCTL_UINT(_shai_limit, OID_AUTO, conduits_per_context, CTLFLAG_RWTUN,
+    &conduits_per_context, 0, "Conduits that may be granted to a context");
 SYSCTL_UINT(_shai_limit, OID_AUTO, channels, CTLFLAG_RWTUN, &channels_in_all, 0,
     "Descriptor channels that all users may have");
-SYSCTL_UINT(_shai_limit, OID_AUTO, channels_per_user, CTLFLAG_RWTUN, &channels_per_user, 0,
-    "Descriptor channels that a real user may have");
-SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes_per_user, CTLFLAG_RWTUN, &kibibytes_per_user, 0,
+SYSCTL_UINT(_shai_limit, OID_AUTO, channels_per_user, CTLFLAG_RWTUN,
+    &channels_per_user, 0, "Descriptor channels that a real user may have");
+SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes_per_user, CTLFLAG_RWTUN,
+    &kibibytes_per_user, 0,
     "Memory that contexts and channels of a real user may pin, in KiB");
-SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0, "Processes with contexts");
-SYSCTL_UINT(_shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
-SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0, "Descriptor channels");
+SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0,
+    "Processes with contexts");
+SYSCTL_UINT(
+    _shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
+SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0,
+    "Descriptor channels");
 SYSCTL_UINT(_shai_count, OID_AUTO, kibibytes, CTLFLAG_RD, &kibibytes, 0,
     "Memory that contexts and channels pin, in KiB");
 SYSCTL_UINT(_shai_count, OID_AUTO, files, CTLFLAG_RD, &files, 0,
-    "Open files: descriptors of contexts, also of dead ones, and ends of channels");
+    "Open files: descriptors of contexts, also of dead ones, and ends of "
+    "channels");
 SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
     "System calls redirected to a monitor since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
@@ -78,9 +86,10 @@ find_user(uid_t uid)
 	struct lwc_user *user;
 
 	mtx_assert(&lwc_lock, MA_OWNED);
-	LIST_FOREACH(user, &users, link)
-	if (user->uid == uid)
-		return (user);
+	LIST_FOREACH(user, &users, link) {
+		if (user->uid == uid)
+			return (user);
+	}
 	return (NULL);
 }
 
@@ -137,8 +146,8 @@ lwc_discharge_process(struct lwc_process *process)
 }
 
 /*
- * Replaces what is charged to a user for something: *charged becomes the new amount.
- * Less is always possible.
+ * Replaces what is charged to a user for something: *charged becomes the new
+ * amount. Less is always possible.
  */
 int
 lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount)
@@ -148,7 +157,8 @@ lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount)
 	if (amount == *charged)
 		return (0);
 	mtx_lock(&lwc_lock);
-	if (amount > *charged && user->kibibytes - *charged + amount > kibibytes_per_user) {
+	if (amount > *charged &&
+	    user->kibibytes - *charged + amount > kibibytes_per_user) {
 		error = EAGAIN;
 	} else {
 		user->kibibytes += amount - *charged;
@@ -213,7 +223,8 @@ shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user)
 	*user = hold_user(uid);
 	error = lwc_charge_memory(*user, &charged, amount);
 	mtx_lock(&lwc_lock);
-	if (error == 0 && (channels >= channels_in_all || (*user)->channels >= channels_per_user))
+	if (error == 0 && (channels >= channels_in_all ||
+			      (*user)->channels >= channels_per_user))
 		error = EAGAIN;
 	if (error == 0) {
 		channels++;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Registers of a context on amd64: the trap frame, the bases of %fs and %gs, and the
- * extended state. A redirected call returns to a program that may keep values in vector
- * registers across the instruction, and values of one user's session must not be left in
- * them for the next.
+ * Registers of a context on amd64: the trap frame, the bases of %fs and %gs,
+ * and the extended state. A redirected call returns to a program that may keep
+ * values in vector registers across the instruction, and values of one user's
+ * session must not be left in them for the next.
  *
- * The extended state is not copied. Each context has a save area of its own, and a switch
- * gives the thread the other context's: the processor writes only the components that are
- * in use and have changed (XSAVEOPT), and reads only those that were in use. Components
- * that were not are set to their initial values when it reads, so nothing of the context
- * that was left is in the registers. Nothing of it is in the save area either, which the
- * kernel reads for signals, sigreturn(2) and debuggers.
+ * The extended state is not copied. Each context has a save area of its own,
+ * and a switch gives the thread the other context's: the processor writes only
+ * the components that are in use and have changed (XSAVEOPT), and reads only
+ * those that were in use. Components that were not are set to their initial
+ * values when it reads, so nothing of the context that was left is in the
+ * registers. Nothing of it is in the save area either, which the kernel reads
+ * for signals, sigreturn(2) and debuggers.
  */
 #include "context.h"
 
@@ -41,7 +42,8 @@ lwc_machine_size(void)
 struct lwc_machine *
 lwc_machine_alloc(void)
 {
-	struct lwc_machine *machine = malloc(sizeof(*machine), M_SHAI, M_WAITOK | M_ZERO);
+	struct lwc_machine *machine =
+	    malloc(sizeof(*machine), M_SHAI, M_WAITOK | M_ZERO);
 
 	machine->extended = fpu_save_area_alloc();
 	fpu_save_area_reset(machine->extended);
@@ -67,8 +69,8 @@ lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from)
 }
 
 /*
- * Saves the processor's extended state in the thread's save area. Returns whether the
- * processor had it.
+ * Saves the processor's extended state in the thread's save area. Returns
+ * whether the processor had it.
  */
 static bool
 save_extended(struct thread *td)
@@ -77,7 +79,8 @@ save_extended(struct thread *td)
 	struct pcb *pcb = td->td_pcb;
 
 	CRITICAL_ASSERT(td);
-	KASSERT(PCB_USER_FPU(pcb), ("lwc: switch while the kernel uses the extended state"));
+	KASSERT(PCB_USER_FPU(pcb),
+	    ("lwc: switch while the kernel uses the extended state"));
 	if ((pcb->pcb_flags & PCB_USERFPUINITDONE) == 0) {
 		fpu_save_area_reset(area);
 		area->sv_env.en_cw = pcb->pcb_initial_fpucw;
@@ -111,8 +114,8 @@ restore_frame(struct thread *td, const struct lwc_machine *machine)
 
 	*td->td_frame = machine->frame;
 	/*
-	 * The frame may come from a trap or from a call: return by iret, with every
-	 * register.
+	 * The frame may come from a trap or from a call: return by iret, with
+	 * every register.
 	 */
 	set_pcb_flags(pcb, PCB_FULL_IRET);
 	pcb->pcb_fsbase = machine->fsbase;
@@ -128,12 +131,14 @@ lwc_machine_save(struct thread *td, struct lwc_machine *machine)
 	save_frame(td, machine);
 	critical_enter();
 	(void)save_extended(td);
-	memcpy(machine->extended, get_pcb_user_save_td(td), cpu_max_ext_state_size);
+	memcpy(machine->extended, get_pcb_user_save_td(td),
+	    cpu_max_ext_state_size);
 	critical_exit();
 }
 
 void
-lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
+lwc_machine_exchange(
+    struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
 {
 	struct savefpu *spare = from->extended;
 	bool loaded;

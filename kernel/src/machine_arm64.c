@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Registers of a context on arm64: the trap frame, the thread pointers, and the floating
- * point registers. machine_amd64.c says why all of them are exchanged.
+ * Registers of a context on arm64: the trap frame, the thread pointers, and the
+ * floating point registers. machine_amd64.c says why all of them are exchanged.
  *
- * Compiled but not run: no arm64 kernel was available. Processes that use SVE lose the
- * upper parts of their vector registers at a switch.
+ * Compiled but not run: no arm64 kernel was available. Processes that use SVE
+ * lose the upper parts of their vector registers at a switch.
  */
 #include "context.h"
 
@@ -76,7 +76,8 @@ restore(struct thread *td, const struct lwc_machine *machine)
 }
 
 void
-lwc_machine_exchange(struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
+lwc_machine_exchange(
+    struct thread *td, struct lwc_machine *from, struct lwc_machine *to)
 {
 	lwc_machine_save(td, from);
 	restore(td, to);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Overlays: a range of a suspended context's memory, mapped into the current one.
- * From then on both see the same pages, until either context is copied (a copy gets
- * pages of its own, see fork(2)). The mapping is never executable, and no copy of the
- * current context inherits it.
+ * Overlays: a range of a suspended context's memory, mapped into the current
+ * one. From then on both see the same pages, until either context is copied (a
+ * copy gets pages of its own, see fork(2)). The mapping is never executable,
+ * and no copy of the current context inherits it.
  */
 #include "context.h"
 
@@ -25,8 +25,9 @@ struct piece {
 };
 
 /*
- * Allows memory of the process itself, and files that are only read; no devices. Files of
- * tmpfs and shared memory objects have swap, but only what is anonymous is nobody else's.
+ * Allows memory of the process itself, and files that are only read; no
+ * devices. Files of tmpfs and shared memory objects have swap, but only what is
+ * anonymous is nobody else's.
  */
 static bool
 is_sharable(vm_object_t object, vm_prot_t protection)
@@ -35,17 +36,19 @@ is_sharable(vm_object_t object, vm_prot_t protection)
 		return (false);
 	if ((object->flags & OBJ_ANON) != 0)
 		return (true);
-	return ((object->type == OBJT_VNODE || (object->flags & OBJ_SWAP) != 0) &&
-		(protection & VM_PROT_WRITE) == 0);
+	return (
+	    (object->type == OBJT_VNODE || (object->flags & OBJ_SWAP) != 0) &&
+	    (protection & VM_PROT_WRITE) == 0);
 }
 
 /*
- * Finds the entry at an address. A writable private entry gets its own object first:
- * otherwise its owner's next write would make one, and the overlay would keep the old
- * object.
+ * Finds the entry at an address. A writable private entry gets its own object
+ * first: otherwise its owner's next write would make one, and the overlay would
+ * keep the old object.
  */
 static int
-find_piece(vm_map_t map, vm_offset_t address, vm_size_t left, struct piece *piece)
+find_piece(
+    vm_map_t map, vm_offset_t address, vm_size_t left, struct piece *piece)
 {
 	vm_map_entry_t entry;
 	vm_pindex_t index;
@@ -61,8 +64,8 @@ find_piece(vm_map_t map, vm_offset_t address, vm_size_t left, struct piece *piec
 	}
 	wanted = VM_PROT_READ | (entry->protection & VM_PROT_WRITE);
 	vm_map_unlock_read(map);
-	result = vm_map_lookup(
-	    &map, address, wanted, &entry, &piece->object, &index, &protection, &wired);
+	result = vm_map_lookup(&map, address, wanted, &entry, &piece->object,
+	    &index, &protection, &wired);
 	if (result != KERN_SUCCESS)
 		return (vm_mmap_to_errno(result));
 	piece->protection = entry->protection;
@@ -76,18 +79,20 @@ find_piece(vm_map_t map, vm_offset_t address, vm_size_t left, struct piece *piec
 }
 
 static int
-map_piece(vm_map_t map, vm_offset_t here, const struct piece *piece, uint32_t flags)
+map_piece(
+    vm_map_t map, vm_offset_t here, const struct piece *piece, uint32_t flags)
 {
 	vm_prot_t protection = VM_PROT_READ;
 	int result;
 
 	if ((flags & LWC_OVERLAY_WRITE) != 0)
 		protection |= piece->protection & VM_PROT_WRITE;
-	result = vm_map_fixed(map, piece->object, piece->offset, here, piece->length, protection,
-	    protection, MAP_CHECK_EXCL);
+	result = vm_map_fixed(map, piece->object, piece->offset, here,
+	    piece->length, protection, protection, MAP_CHECK_EXCL);
 	if (result != KERN_SUCCESS) {
 		vm_object_deallocate(piece->object);
-		return (result == KERN_NO_SPACE ? EEXIST : vm_mmap_to_errno(result));
+		return (result == KERN_NO_SPACE ? EEXIST
+						: vm_mmap_to_errno(result));
 	}
 	(void)vm_map_inherit(map, here, here + piece->length, VM_INHERIT_NONE);
 	return (0);
@@ -101,9 +106,11 @@ overlay(vm_map_t from, vm_map_t to, const struct lwc_overlay *wanted)
 	int error = 0;
 
 	while (done < wanted->length && error == 0) {
-		error = find_piece(from, wanted->start + done, wanted->length - done, &piece);
+		error = find_piece(
+		    from, wanted->start + done, wanted->length - done, &piece);
 		if (error == 0)
-			error = map_piece(to, wanted->here + done, &piece, wanted->flags);
+			error = map_piece(
+			    to, wanted->here + done, &piece, wanted->flags);
 		if (error == 0)
 			done += piece.length;
 	}
@@ -125,15 +132,18 @@ sys_lwc_overlay(struct thread *td, struct lwc_overlay_args *arguments)
 		return (ESRCH);
 	error = copyin(arguments->overlay, &wanted, sizeof(wanted));
 	if (error == 0)
-		error = rules_check_overlay(&wanted, vm_map_min(here), vm_map_max(here), PAGE_SIZE);
+		error = rules_check_overlay(
+		    &wanted, vm_map_min(here), vm_map_max(here), PAGE_SIZE);
 	if (error == 0)
-		error = lwc_target_get(td, process, arguments->context, LWC_RIGHT_OVERLAY, &target);
+		error = lwc_target_get(td, process, arguments->context,
+		    LWC_RIGHT_OVERLAY, &target);
 	if (error != 0)
 		return (error);
 	if (target.context == process->current)
 		error = EBUSY;
 	else
-		error = overlay(&target.context->resources.vmspace->vm_map, here, &wanted);
+		error = overlay(
+		    &target.context->resources.vmspace->vm_map, here, &wanted);
 	lwc_target_put(td, process, &target);
 	return (error);
 }

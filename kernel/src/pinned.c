@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Memory that a context keeps from being paged out while it is not current. A process has
- * one address space and one table at a time, and the system's limits count those; what
- * its other contexts have is charged to the user here.
+ * Memory that a context keeps from being paged out while it is not current. A
+ * process has one address space and one table at a time, and the system's
+ * limits count those; what its other contexts have is charged to the user here.
  *
- * Counted are the structures, the registers, the table of descriptors, the grants, and
- * locked pages. Page tables are not: pages that are touched are charged as swap, and
- * there is at most one page table for each of them and a few for each address space.
+ * Counted are the structures, the registers, the table of descriptors, the
+ * grants, and locked pages. Page tables are not: pages that are touched are
+ * charged as swap, and there is at most one page table for each of them and a
+ * few for each address space.
  */
 #include "context.h"
 
@@ -19,8 +20,9 @@
 static u_int
 kibibytes_of(const struct lwc_resources *resources)
 {
-	size_t bytes = sizeof(struct lwc_context) + lwc_machine_size() + sizeof(struct vmspace) +
-		       sizeof(struct sigacts) + sizeof(struct filedesc);
+	size_t bytes = sizeof(struct lwc_context) + lwc_machine_size() +
+		       sizeof(struct vmspace) + sizeof(struct sigacts) +
+		       sizeof(struct filedesc);
 
 	bytes += resources->files->fd_nfiles * sizeof(struct filedescent);
 	bytes += ptoa(pmap_wired_count(vmspace_pmap(resources->vmspace)));
@@ -28,22 +30,24 @@ kibibytes_of(const struct lwc_resources *resources)
 }
 
 int
-lwc_pin(
-    struct lwc_process *process, struct lwc_context *context, const struct lwc_resources *resources)
+lwc_pin(struct lwc_process *process, struct lwc_context *context,
+    const struct lwc_resources *resources)
 {
-	return (lwc_charge_memory(process->user, &context->kibibytes, kibibytes_of(resources)));
+	return (lwc_charge_memory(
+	    process->user, &context->kibibytes, kibibytes_of(resources)));
 }
 
 int
 lwc_charge_conduit(struct lwc_process *process, struct lwc_context *context)
 {
-	size_t bytes = (context->conduit_count + 1) * sizeof(struct conduit_node);
+	size_t bytes =
+	    (context->conduit_count + 1) * sizeof(struct conduit_node);
 	int error;
 
 	if (!lwc_conduit_fits(context))
 		return (EAGAIN);
-	error =
-	    lwc_charge_memory(process->user, &context->conduit_kibibytes, howmany(bytes, KIBIBYTE));
+	error = lwc_charge_memory(process->user, &context->conduit_kibibytes,
+	    howmany(bytes, KIBIBYTE));
 	if (error == 0)
 		context->conduit_count++;
 	return (error);

@@ -9,9 +9,9 @@
 #include <vm/vm_map.h>
 
 /*
- * Returns the contexts of a process. p_emuldata belongs to the emulation of foreign
- * systems. Native processes do not use it, and this is called only for processes with
- * one of our vectors.
+ * Returns the contexts of a process. p_emuldata belongs to the emulation of
+ * foreign systems. Native processes do not use it, and this is called only for
+ * processes with one of our vectors.
  */
 struct lwc_process *
 lwc_process_of(struct proc *p)
@@ -23,8 +23,8 @@ lwc_process_of(struct proc *p)
 /*
  * Refuses the first context of a process with shared tables, borrowed memory or
  * asynchronous I/O. A switch would exchange shared tables and memory for other
- * processes too, and asynchronous I/O runs in the address space that the process has
- * at that moment.
+ * processes too, and asynchronous I/O runs in the address space that the
+ * process has at that moment.
  */
 static int
 check_candidate(struct proc *p)
@@ -35,7 +35,8 @@ check_candidate(struct proc *p)
 		return (EOPNOTSUPP);
 	PROC_LOCK(p);
 	if (p->p_numthreads != 1 || (p->p_flag & (P_PPWAIT | P_SYSTEM)) != 0 ||
-	    p->p_fdtol != NULL || p->p_fd->fd_refcnt != 1 || p->p_aioinfo != NULL)
+	    p->p_fdtol != NULL || p->p_fd->fd_refcnt != 1 ||
+	    p->p_aioinfo != NULL)
 		error = EBUSY;
 	PROC_UNLOCK(p);
 	return (error);
@@ -82,11 +83,12 @@ lwc_adopt(struct thread *td, struct lwc_process **out)
 }
 
 /*
- * Waits until nobody holds the process. A debugger, and sysctl(3) for arguments and
- * the like, hold the process and then use its current address space without a
- * reference (proc_rwmem): they rely on a held process not ending. The address space
- * to be freed may have been the current one when they began. Later holders find the
- * present one. Holders wake us only when the process exits, so this polls.
+ * Waits until nobody holds the process. A debugger, and sysctl(3) for arguments
+ * and the like, hold the process and then use its current address space without
+ * a reference (proc_rwmem): they rely on a held process not ending. The address
+ * space to be freed may have been the current one when they began. Later
+ * holders find the present one. Holders wake us only when the process exits, so
+ * this polls.
  */
 static void
 wait_for_holders(struct proc *p)
@@ -99,7 +101,8 @@ wait_for_holders(struct proc *p)
 
 /* Takes a context out of its process. References that are left find it dead. */
 static void
-discard(struct thread *td, struct lwc_process *process, struct lwc_context *context)
+discard(
+    struct thread *td, struct lwc_process *process, struct lwc_context *context)
 {
 	struct lwc_context *other;
 	struct lwc_context *monitor = context->monitor;
@@ -110,9 +113,10 @@ discard(struct thread *td, struct lwc_process *process, struct lwc_context *cont
 	KASSERT(error == 0, ("lwc: discarding the current context"));
 	context->monitor = NULL;
 	TAILQ_REMOVE(&process->contexts, context, link);
-	TAILQ_FOREACH(other, &process->contexts, link)
-	if (other->caller == context)
-		other->caller = NULL;
+	TAILQ_FOREACH(other, &process->contexts, link) {
+		if (other->caller == context)
+			other->caller = NULL;
+	}
 	if (context->resources.vmspace != NULL)
 		wait_for_holders(process->proc);
 	lwc_resources_free(td, context);
@@ -132,28 +136,31 @@ discard(struct thread *td, struct lwc_process *process, struct lwc_context *cont
 }
 
 /*
- * Discards the doomed contexts. Closing the descriptors of one may doom others, which
- * this loop finds, so that a chain of contexts needs no stack. Not called during a
- * call on behalf of another context: the process then has that context's resources,
- * and that context has ours.
+ * Discards the doomed contexts. Closing the descriptors of one may doom others,
+ * which this loop finds, so that a chain of contexts needs no stack. Not called
+ * during a call on behalf of another context: the process then has that
+ * context's resources, and that context has ours.
  */
 void
 lwc_reap(struct thread *td, struct lwc_process *process)
 {
 	struct lwc_context *context;
 
-	KASSERT(td == curthread && process->proc == td->td_proc, ("lwc: not the owner"));
+	KASSERT(td == curthread && process->proc == td->td_proc,
+	    ("lwc: not the owner"));
 	if (process->reaping || process->borrowed != 0)
 		return;
-	/* Without the lock: what another process dooms at this moment is found next time. */
+	/* Without the lock: what another process dooms at this moment is found
+	 * next time. */
 	if (TAILQ_EMPTY(&process->doomed))
 		return;
 	process->reaping = true;
 	for (;;) {
 		mtx_lock(&lwc_lock);
-		TAILQ_FOREACH(context, &process->doomed, doomed_link)
-		if (context != process->current)
-			break;
+		TAILQ_FOREACH(context, &process->doomed, doomed_link) {
+			if (context != process->current)
+				break;
+		}
 		mtx_unlock(&lwc_lock);
 		if (context == NULL)
 			break;
@@ -167,11 +174,13 @@ lwc_discard_all(struct thread *td, struct lwc_process *process)
 {
 	struct lwc_context *context, *next;
 
-	process->reaping = true; /* closing descriptors must not start another */
+	process->reaping =
+	    true; /* closing descriptors must not start another */
 	do {
-		TAILQ_FOREACH(context, &process->contexts, link)
-		if (context != process->current)
-			break;
+		TAILQ_FOREACH(context, &process->contexts, link) {
+			if (context != process->current)
+				break;
+		}
 		next = context;
 		if (context != NULL)
 			discard(td, process, context);
@@ -180,9 +189,9 @@ lwc_discard_all(struct thread *td, struct lwc_process *process)
 }
 
 /*
- * Ends the process's use of contexts: it keeps the resources of the current one, and
- * is an ordinary process afterwards. Called by its only thread when it exits or
- * executes a program.
+ * Ends the process's use of contexts: it keeps the resources of the current
+ * one, and is an ordinary process afterwards. Called by its only thread when it
+ * exits or executes a program.
  */
 void
 lwc_abandon(struct thread *td, struct lwc_process *process)
@@ -191,11 +200,12 @@ lwc_abandon(struct thread *td, struct lwc_process *process)
 	struct lwc_context *root = process->root;
 	struct lwc_context *current = process->current;
 
-	KASSERT(process->borrowed == 0, ("lwc: end of a process inside a borrowed call"));
+	KASSERT(process->borrowed == 0,
+	    ("lwc: end of a process inside a borrowed call"));
 	lwc_discard_all(td, process);
 	/*
-	 * The current context's resources are the process's, so it has none of its
-	 * own left.
+	 * The current context's resources are the process's, so it has none of
+	 * its own left.
 	 */
 	process->current = NULL;
 	current->state = LWC_STATE_SUSPENDED;
@@ -205,8 +215,8 @@ lwc_abandon(struct thread *td, struct lwc_process *process)
 	p->p_sysent = process->native;
 	p->p_emuldata = NULL;
 	PROC_UNLOCK(p);
-	KASSERT(
-	    TAILQ_EMPTY(&process->doomed) && process->count == 0, ("lwc: contexts left behind"));
+	KASSERT(TAILQ_EMPTY(&process->doomed) && process->count == 0,
+	    ("lwc: contexts left behind"));
 	lwc_discharge_process(process);
 	free(process, M_SHAI);
 }

@@ -2,16 +2,17 @@
  *
  * Redirection of system calls, without changes to the kernel's table.
  *
- * Every call of a process with contexts comes to dispatch() below (vectors.c). It does
- * what the kernel would have done, with the kernel's own table at that moment (modules
- * add calls to it). A call goes to the context's monitor instead if the context has one,
- * and the call is in the context's set or is refused. Calls that contexts do not support,
- * and calls that nobody has decided on, fail (treatment.h). A call that fails with ECAPMODE
- * or ENOTCAPABLE has had no effect, so it can still be redirected.
+ * Every call of a process with contexts comes to dispatch() below (vectors.c).
+ * It does what the kernel would have done, with the kernel's own table at that
+ * moment (modules add calls to it). A call goes to the context's monitor
+ * instead if the context has one, and the call is in the context's set or is
+ * refused. Calls that contexts do not support, and calls that nobody has
+ * decided on, fail (treatment.h). A call that fails with ECAPMODE or
+ * ENOTCAPABLE has had no effect, so it can still be redirected.
  *
- * A forked child starts with its parent's vector. Therefore the parent gets its original
- * vector back for the duration of the call. It has only one thread, so nothing else can
- * happen in the meantime.
+ * A forked child starts with its parent's vector. Therefore the parent gets its
+ * original vector back for the duration of the call. It has only one thread, so
+ * nothing else can happen in the meantime.
  */
 #include "context.h"
 
@@ -26,8 +27,8 @@
 #include "treatment.h"
 
 /*
- * Makes a call of the kernel's table, with the same protection as the kernel's for
- * calls of modules.
+ * Makes a call of the kernel's table, with the same protection as the kernel's
+ * for calls of modules.
  */
 int
 lwc_native_call(struct thread *td, int number, void *arguments)
@@ -41,10 +42,11 @@ lwc_native_call(struct thread *td, int number, void *arguments)
 		if (error != 0)
 			return (error);
 	}
-	error = entry->sy_call(td, arguments); /* the kernel may have changed the entry */
+	error = entry->sy_call(
+	    td, arguments); /* the kernel may have changed the entry */
 	/*
-	 * Some calls set td_errno themselves and set a flag; here the return value
-	 * counts.
+	 * Some calls set td_errno themselves and set a flag; here the return
+	 * value counts.
 	 */
 	if ((td->td_pflags & TDP_NERRNO) != 0) {
 		td->td_pflags &= ~TDP_NERRNO;
@@ -61,19 +63,21 @@ lwc_call_on_behalf(int number)
 {
 	if (treatment_of(number) != TREAT_NATIVE || number >= SYS_MAXSYSCALL)
 		return (false);
-	/* A module can take the place of a call, with assumptions that are unknown. */
+	/* A module can take the place of a call, with assumptions that are
+	 * unknown. */
 	return ((sysent[number].sy_thrcnt & SY_THR_STATIC) != 0);
 }
 
 /*
- * Sends a call to the context's monitor. Returns the result of the monitor's own
- * call, because the thread is in the monitor afterwards; or, if the monitor cannot
- * take the call, the call's own error.
+ * Sends a call to the context's monitor. Returns the result of the monitor's
+ * own call, because the thread is in the monitor afterwards; or, if the monitor
+ * cannot take the call, the call's own error.
  */
 static int
 redirect(struct thread *td, struct lwc_process *process, int error)
 {
-	struct lwc_context *source = process->current, *monitor = source->monitor;
+	struct lwc_context *source = process->current,
+			   *monitor = source->monitor;
 	const struct syscall_args *call = &td->td_sa;
 	struct lwc_event event = {
 	    .kind = LWC_EVENT_REDIRECTED,
@@ -84,11 +88,13 @@ redirect(struct thread *td, struct lwc_process *process, int error)
 	};
 
 	memcpy(event.arguments, call->args,
-	    MIN(call->callp->sy_narg, LWC_ARGUMENTS) * sizeof(event.arguments[0]));
+	    MIN(call->callp->sy_narg, LWC_ARGUMENTS) *
+		sizeof(event.arguments[0]));
 	if (!rules_is_source(monitor->state) ||
 	    lwc_switch_to(td, process, monitor, LWC_STEP_TRAP) != 0)
 		return (error);
-	/* The context's call has failed. What the monitor does for it has records of its own. */
+	/* The context's call has failed. What the monitor does for it has
+	 * records of its own. */
 	AUDIT_SYSCALL_EXIT(error, td);
 	shai_count_redirection();
 	error = lwc_deliver_redirection(td, process, source, &event);
@@ -97,17 +103,20 @@ redirect(struct thread *td, struct lwc_process *process, int error)
 }
 
 static int
-fork_natively(struct thread *td, struct lwc_process *process, int number, void *arguments)
+fork_natively(
+    struct thread *td, struct lwc_process *process, int number, void *arguments)
 {
 	struct proc *p = td->td_proc;
 	struct sysentvec *ours = p->p_sysent;
 	int error;
 
-	/* A switch would exchange a shared table or address space for the child too. */
+	/* A switch would exchange a shared table or address space for the child
+	 * too. */
 	if (number == SYS_rfork) {
 		int flags = *(int *)arguments;
 
-		if ((flags & (RFMEM | RFTHREAD)) != 0 || (flags & (RFFDG | RFCFDG)) == 0)
+		if ((flags & (RFMEM | RFTHREAD)) != 0 ||
+		    (flags & (RFFDG | RFCFDG)) == 0)
 			return (EOPNOTSUPP);
 	}
 	PROC_LOCK(p);
@@ -122,12 +131,14 @@ fork_natively(struct thread *td, struct lwc_process *process, int number, void *
 
 /* Makes the call of the context itself. */
 static int
-call_natively(struct thread *td, struct lwc_process *process, int number, enum treatment treatment,
-    void *arguments)
+call_natively(struct thread *td, struct lwc_process *process, int number,
+    enum treatment treatment, void *arguments)
 {
-	if (treatment == TREAT_UNKNOWN || treatment == TREAT_REFUSE || number >= SYS_MAXSYSCALL)
+	if (treatment == TREAT_UNKNOWN || treatment == TREAT_REFUSE ||
+	    number >= SYS_MAXSYSCALL)
 		return (EOPNOTSUPP);
-	if (IN_CAPABILITY_MODE(td) && (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
+	if (IN_CAPABILITY_MODE(td) &&
+	    (sysent[number].sy_flags & SYF_CAPENABLED) == 0)
 		return (ECAPMODE);
 	if (treatment == TREAT_FORK)
 		return (fork_natively(td, process, number, arguments));
@@ -144,16 +155,19 @@ dispatch(struct thread *td, void *arguments)
 	bool monitored = context->monitor != NULL;
 
 	if (monitored &&
-	    (rules_call_in(context->redirected, number) || treatment == TREAT_FORK ||
-		treatment == TREAT_EXECUTE || shared_state_call(td, number, td->td_sa.args)))
+	    (rules_call_in(context->redirected, number) ||
+		treatment == TREAT_FORK || treatment == TREAT_EXECUTE ||
+		shared_state_call(td, number, td->td_sa.args)))
 		return (redirect(td, process, EPERM));
 	error = call_natively(td, process, number, treatment, arguments);
 	/*
-	 * The thread is still in the same context, or in another one after a switch,
-	 * whose error is its own. A program that was just executed has no contexts.
+	 * The thread is still in the same context, or in another one after a
+	 * switch, whose error is its own. A program that was just executed has
+	 * no contexts.
 	 */
 	if (monitored && (error == ECAPMODE || error == ENOTCAPABLE) &&
-	    lwc_process_of(td->td_proc) == process && process->current == context)
+	    lwc_process_of(td->td_proc) == process &&
+	    process->current == context)
 		error = redirect(td, process, error);
 	return (error);
 }

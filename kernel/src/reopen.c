@@ -16,7 +16,8 @@ open_vnode(struct thread *td, struct vnode *vp, u_int flags, struct file *fresh)
 	if (error == 0) {
 		vref(vp);
 		fresh->f_vnode = vp;
-		/* Some file systems have made it a file with operations of their own. */
+		/* Some file systems have made it a file with operations of
+		 * their own. */
 		if (fresh->f_ops == &badfileops)
 			finit_vnode(fresh, flags, NULL, &vnops);
 	}
@@ -25,14 +26,15 @@ open_vnode(struct thread *td, struct vnode *vp, u_int flags, struct file *fresh)
 }
 
 int
-reopen_file(struct thread *td, const struct file *old, u_int flags, struct ucred *credentials,
-    struct file **out)
+reopen_file(struct thread *td, const struct file *old, u_int flags,
+    struct ucred *credentials, struct file **out)
 {
 	struct vnode *vp = old->f_vnode;
 	struct file *fresh;
 	int error;
 
-	if (old->f_type != DTYPE_VNODE || vp == NULL || (vp->v_type != VREG && vp->v_type != VDIR))
+	if (old->f_type != DTYPE_VNODE || vp == NULL ||
+	    (vp->v_type != VREG && vp->v_type != VDIR))
 		return (EOPNOTSUPP);
 	error = falloc_noinstall(td, &fresh);
 	if (error != 0)

@@ -11,12 +11,14 @@ rules_step(enum lwc_state *state, enum lwc_step step)
 	if (step == LWC_STEP_ENTER || step == LWC_STEP_DISCARD) {
 		if (current)
 			return (EBUSY);
-		*state = step == LWC_STEP_ENTER ? LWC_STATE_CURRENT : LWC_STATE_DEAD;
+		*state =
+		    step == LWC_STEP_ENTER ? LWC_STATE_CURRENT : LWC_STATE_DEAD;
 		return (0);
 	}
 	if (!current)
 		return (ESRCH);
-	*state = step == LWC_STEP_TRAP ? LWC_STATE_TRAPPED : LWC_STATE_SUSPENDED;
+	*state =
+	    step == LWC_STEP_TRAP ? LWC_STATE_TRAPPED : LWC_STATE_SUSPENDED;
 	return (0);
 }
 
@@ -43,25 +45,29 @@ rules_check_spec(const struct lwc_spec *spec)
 		return (EBADF);
 	if ((spec->flags & LWC_MONITORED) != 0 && spec->monitor < LWC_SELF)
 		return (EBADF);
-	if (spec->range_count > LWC_RANGES_MAX || spec->descriptor_count > LWC_DESCRIPTORS_MAX)
+	if (spec->range_count > LWC_RANGES_MAX ||
+	    spec->descriptor_count > LWC_DESCRIPTORS_MAX)
 		return (E2BIG);
 	return (0);
 }
 
 /*
- * Checks that start + length does not wrap, that both are aligned, and that the range
- * lies within the limits.
+ * Checks that start + length does not wrap, that both are aligned, and that the
+ * range lies within the limits.
  */
 static bool
-is_range(uint64_t start, uint64_t length, uint64_t minimum, uint64_t maximum, uint64_t page)
+is_range(uint64_t start, uint64_t length, uint64_t minimum, uint64_t maximum,
+    uint64_t page)
 {
 	if (length == 0 || start % page != 0 || length % page != 0)
 		return (false);
-	return (start >= minimum && start < maximum && length <= maximum - start);
+	return (
+	    start >= minimum && start < maximum && length <= maximum - start);
 }
 
 int
-rules_check_range(const struct lwc_range *range, uint64_t minimum, uint64_t maximum, uint64_t page)
+rules_check_range(const struct lwc_range *range, uint64_t minimum,
+    uint64_t maximum, uint64_t page)
 {
 	if (!is_mode(range->mode) || range->reserved != 0)
 		return (EINVAL);
@@ -85,14 +91,16 @@ rules_check_message(const struct lwc_message *message)
 {
 	if ((message->flags & ~LWC_CALL) != 0)
 		return (EINVAL);
-	/* Negative values are internal to the kernel (restart, keep the registers). */
+	/* Negative values are internal to the kernel (restart, keep the
+	 * registers). */
 	if (message->error < 0 || message->error > 0xffff)
 		return (EINVAL);
 	return (0);
 }
 
 int
-rules_check_restriction(int descriptor, const struct lwc_restriction *restriction)
+rules_check_restriction(
+    int descriptor, const struct lwc_restriction *restriction)
 {
 	if ((restriction->rights & ~LWC_RIGHTS_ALL) != 0)
 		return (EINVAL);
@@ -104,12 +112,14 @@ rules_check_restriction(int descriptor, const struct lwc_restriction *restrictio
 }
 
 int
-rules_check_overlay(
-    const struct lwc_overlay *overlay, uint64_t minimum, uint64_t maximum, uint64_t page)
+rules_check_overlay(const struct lwc_overlay *overlay, uint64_t minimum,
+    uint64_t maximum, uint64_t page)
 {
-	if ((overlay->flags & ~LWC_OVERLAY_WRITE) != 0 || overlay->reserved != 0)
+	if ((overlay->flags & ~LWC_OVERLAY_WRITE) != 0 ||
+	    overlay->reserved != 0)
 		return (EINVAL);
-	if (!is_range(overlay->start, overlay->length, minimum, maximum, page) ||
+	if (!is_range(
+		overlay->start, overlay->length, minimum, maximum, page) ||
 	    !is_range(overlay->here, overlay->length, minimum, maximum, page))
 		return (EINVAL);
 	return (0);
@@ -120,7 +130,8 @@ rules_check_conduit(const struct shai_conduit *conduit)
 {
 	const uint32_t known = SHAI_CONDUIT_READ | SHAI_CONDUIT_WRITE;
 
-	if (conduit->rights == 0 || (conduit->rights & ~known) != 0 || conduit->reserved != 0)
+	if (conduit->rights == 0 || (conduit->rights & ~known) != 0 ||
+	    conduit->reserved != 0)
 		return (EINVAL);
 	return (0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Tables of descriptors and directories that are not the process's. The kernel's
- * functions act on the process's tables, so these take their place during such calls.
+ * Tables of descriptors and directories that are not the process's. The
+ * kernel's functions act on the process's tables, so these take their place
+ * during such calls.
  */
 #include "context.h"
 
@@ -21,7 +22,8 @@ lwc_install_files(struct proc *p, struct filedesc *files)
 	return (old);
 }
 
-/* Closes all descriptors of a table that is not the process's, and frees the table. */
+/* Closes all descriptors of a table that is not the process's, and frees the
+ * table. */
 void
 lwc_free_files(struct thread *td, struct filedesc *files)
 {
@@ -31,7 +33,8 @@ lwc_free_files(struct thread *td, struct filedesc *files)
 	(void)lwc_install_files(td->td_proc, kept);
 #ifdef RACCT
 	if (RACCT_ENABLED() && kept != NULL)
-		(void)racct_set_unlocked(td->td_proc, RACCT_NOFILE, kept->fd_nfiles);
+		(void)racct_set_unlocked(
+		    td->td_proc, RACCT_NOFILE, kept->fd_nfiles);
 #endif
 }
 

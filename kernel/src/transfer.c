@@ -12,7 +12,8 @@
 
 /* Makes the two files, without operations. */
 static int
-make_ends(struct thread *td, struct file **receiver, struct file **sender, int ends[2])
+make_ends(struct thread *td, struct file **receiver, struct file **sender,
+    int ends[2])
 {
 	int error;
 
@@ -43,8 +44,10 @@ sys_shai_channel(struct thread *td, struct shai_channel_args *arguments)
 		return (error);
 	}
 	shai_count_file(2);
-	finit(receiver, FREAD, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_receiver));
-	finit(sender, FWRITE, DTYPE_DEV, channel, __DECONST(struct fileops *, &channel_sender));
+	finit(receiver, FREAD, DTYPE_DEV, channel,
+	    __DECONST(struct fileops *, &channel_receiver));
+	finit(sender, FWRITE, DTYPE_DEV, channel,
+	    __DECONST(struct fileops *, &channel_sender));
 	error = copyout(ends, arguments->ends, sizeof(ends));
 	if (error != 0) {
 		fdclose(td, receiver, ends[0]);
@@ -57,35 +60,42 @@ sys_shai_channel(struct thread *td, struct shai_channel_args *arguments)
 
 /* Gets the end of a channel from its descriptor. The caller drops *file. */
 static int
-get_end(struct thread *td, int descriptor, const struct fileops *end, struct file **file)
+get_end(struct thread *td, int descriptor, const struct fileops *end,
+    struct file **file)
 {
 	int error;
 
-	error = fget(
-	    td, descriptor, end == &channel_sender ? &cap_write_rights : &cap_read_rights, file);
+	error = fget(td, descriptor,
+	    end == &channel_sender ? &cap_write_rights : &cap_read_rights,
+	    file);
 	if (error != 0)
 		return (error);
 	if ((*file)->f_ops == end)
 		return (0);
-	error = (*file)->f_ops == &channel_sender || (*file)->f_ops == &channel_receiver ? EBADF
-											 : EINVAL;
+	error = (*file)->f_ops == &channel_sender ||
+			(*file)->f_ops == &channel_receiver
+		    ? EBADF
+		    : EINVAL;
 	fdrop(*file, td);
 	return (error);
 }
 
 static int
-make_transfer(struct thread *td, const struct shai_send_args *arguments, struct transfer **out)
+make_transfer(struct thread *td, const struct shai_send_args *arguments,
+    struct transfer **out)
 {
 	int descriptors[SHAI_TRANSFER_MAX];
 	struct transfer *transfer;
 	u_int count = arguments->count;
 	int error;
 
-	error = copyin(arguments->descriptors, descriptors, count * sizeof(descriptors[0]));
+	error = copyin(arguments->descriptors, descriptors,
+	    count * sizeof(descriptors[0]));
 	if (error != 0)
 		return (error);
-	transfer = malloc(
-	    sizeof(*transfer) + count * sizeof(transfer->items[0]), M_SHAI, M_WAITOK | M_ZERO);
+	transfer =
+	    malloc(sizeof(*transfer) + count * sizeof(transfer->items[0]),
+		M_SHAI, M_WAITOK | M_ZERO);
 	transfer->count = count;
 	for (u_int i = 0; i < count && error == 0; i++)
 		error = item_take(td, descriptors[i], &transfer->items[i]);
@@ -101,10 +111,12 @@ make_transfer(struct thread *td, const struct shai_send_args *arguments, struct 
 static int
 charge_transfer(struct lwc_user *user, struct transfer *transfer)
 {
-	size_t bytes = sizeof(*transfer) + transfer->count * sizeof(transfer->items[0]);
+	size_t bytes =
+	    sizeof(*transfer) + transfer->count * sizeof(transfer->items[0]);
 
 	transfer->user = user;
-	return (lwc_charge_memory(user, &transfer->kibibytes, howmany(bytes, 1024)));
+	return (lwc_charge_memory(
+	    user, &transfer->kibibytes, howmany(bytes, 1024)));
 }
 
 /*
@@ -117,9 +129,10 @@ enqueue(struct channel *channel, struct transfer *transfer, bool wait)
 	int error = 0;
 
 	mtx_lock(&channel->mutex);
-	while (!channel->receiver_closed && channel->length >= CHANNEL_QUEUE_MAX && error == 0)
-		error = wait ? mtx_sleep(&channel->writable, &channel->mutex, PCATCH | PSOCK,
-				   "shaisend", 0)
+	while (!channel->receiver_closed &&
+	       channel->length >= CHANNEL_QUEUE_MAX && error == 0)
+		error = wait ? mtx_sleep(&channel->writable, &channel->mutex,
+				   PCATCH | PSOCK, "shaisend", 0)
 			     : EAGAIN;
 	if (error == 0 && channel->receiver_closed)
 		error = EPIPE;
@@ -147,9 +160,11 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 		return (error);
 	error = make_transfer(td, arguments, &transfer);
 	if (error == 0) {
-		error = charge_transfer(((struct channel *)end->f_data)->user, transfer);
+		error = charge_transfer(
+		    ((struct channel *)end->f_data)->user, transfer);
 		if (error == 0)
-			error = enqueue(end->f_data, transfer, (end->f_flag & FNONBLOCK) == 0);
+			error = enqueue(end->f_data, transfer,
+			    (end->f_flag & FNONBLOCK) == 0);
 		if (error != 0)
 			channel_free_transfer(transfer, td);
 	}
@@ -163,7 +178,8 @@ is_covered(struct conduit_tree *granted, const struct item *item)
 {
 	const struct shai_conduit *conduit = &item->conduit;
 
-	return (conduits_cover(granted, conduit->device, conduit->file, conduit->rights));
+	return (conduits_cover(
+	    granted, conduit->device, conduit->file, conduit->rights));
 }
 
 static u_int
@@ -189,19 +205,19 @@ wait_for_transfer(struct channel *channel, bool wait)
 		else if (!wait)
 			error = EAGAIN;
 		else
-			error = mtx_sleep(
-			    &channel->readable, &channel->mutex, PCATCH | PSOCK, "shairecv", 0);
+			error = mtx_sleep(&channel->readable, &channel->mutex,
+			    PCATCH | PSOCK, "shairecv", 0);
 	}
 	return (error);
 }
 
 /*
- * Takes the oldest transfer, and says how many of its files the receiver may have. If they
- * are more than there is room for, the transfer stays (EMSGSIZE).
+ * Takes the oldest transfer, and says how many of its files the receiver may
+ * have. If they are more than there is room for, the transfer stays (EMSGSIZE).
  */
 static int
-dequeue(struct channel *channel, struct conduit_tree *granted, u_int room, bool wait,
-    struct transfer **out, u_int *covered)
+dequeue(struct channel *channel, struct conduit_tree *granted, u_int room,
+    bool wait, struct transfer **out, u_int *covered)
 {
 	struct transfer *transfer = NULL;
 	int error;
@@ -225,12 +241,13 @@ dequeue(struct channel *channel, struct conduit_tree *granted, u_int room, bool 
 }
 
 /*
- * Takes the oldest transfer of which the receiver may have something. It never learns of the
- * others, which are dropped: how many files a sender sends would be a message to it.
+ * Takes the oldest transfer of which the receiver may have something. It never
+ * learns of the others, which are dropped: how many files a sender sends would
+ * be a message to it.
  */
 static int
-dequeue_covered(struct thread *td, struct channel *channel, struct conduit_tree *granted,
-    u_int room, bool wait, struct transfer **out)
+dequeue_covered(struct thread *td, struct channel *channel,
+    struct conduit_tree *granted, u_int room, bool wait, struct transfer **out)
 {
 	u_int covered;
 	int error;
@@ -253,10 +270,11 @@ close_all(struct thread *td, const int *descriptors, u_int count)
 		(void)kern_close(td, descriptors[i]);
 }
 
-/* Gives the receiver descriptors of what it may have: all of them, or after a failure none. */
+/* Gives the receiver descriptors of what it may have: all of them, or after a
+ * failure none. */
 static int
-deliver_transfer(
-    struct thread *td, struct conduit_tree *granted, const struct transfer *transfer, int *user)
+deliver_transfer(struct thread *td, struct conduit_tree *granted,
+    const struct transfer *transfer, int *user)
 {
 	int descriptors[SHAI_TRANSFER_MAX];
 	u_int delivered = 0;
@@ -265,12 +283,14 @@ deliver_transfer(
 	for (u_int i = 0; i < transfer->count && error == 0; i++) {
 		if (!is_covered(granted, &transfer->items[i]))
 			continue;
-		error = item_install(td, &transfer->items[i], &descriptors[delivered]);
+		error = item_install(
+		    td, &transfer->items[i], &descriptors[delivered]);
 		if (error == 0)
 			delivered++;
 	}
 	if (error == 0)
-		error = copyout(descriptors, user, delivered * sizeof(descriptors[0]));
+		error = copyout(
+		    descriptors, user, delivered * sizeof(descriptors[0]));
 	if (error != 0)
 		close_all(td, descriptors, delivered);
 	else
@@ -295,10 +315,11 @@ sys_shai_receive(struct thread *td, struct shai_receive_args *arguments)
 	error = get_end(td, arguments->channel, &channel_receiver, &end);
 	if (error != 0)
 		return (error);
-	error = dequeue_covered(
-	    td, end->f_data, granted, arguments->count, (end->f_flag & FNONBLOCK) == 0, &transfer);
+	error = dequeue_covered(td, end->f_data, granted, arguments->count,
+	    (end->f_flag & FNONBLOCK) == 0, &transfer);
 	if (error == 0) {
-		error = deliver_transfer(td, granted, transfer, arguments->descriptors);
+		error = deliver_transfer(
+		    td, granted, transfer, arguments->descriptors);
 		channel_free_transfer(transfer, td);
 	}
 	fdrop(end, td);

@@ -19,8 +19,9 @@
 #define AS_REFUSED(number, name) [number] = TREAT_REFUSE,
 
 /* Constant while there is a process with contexts. */
-static uint8_t treatments[LWC_CALLS_MAX] = {CALLS_NATIVE(AS_NATIVE) CALLS_OWN(AS_OWN) CALLS_SHARED(
-    AS_SHARED) CALLS_FORK(AS_FORK) CALLS_EXECUTE(AS_EXECUTE) CALLS_REFUSED(AS_REFUSED)};
+static uint8_t treatments[LWC_CALLS_MAX] = {CALLS_NATIVE(AS_NATIVE)
+	CALLS_OWN(AS_OWN) CALLS_SHARED(AS_SHARED) CALLS_FORK(AS_FORK)
+	    CALLS_EXECUTE(AS_EXECUTE) CALLS_REFUSED(AS_REFUSED)};
 
 enum treatment
 treatment_of(int number)

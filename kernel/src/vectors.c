@@ -2,10 +2,11 @@
  *
  * The system call vectors of processes with contexts.
  *
- * Such a process gets a sysentvec that is a copy of its own, except for its table and its
- * end. Every entry of the table leads to one function and is marked as allowed in
- * capability mode, so that calls which the kernel would refuse before looking at them
- * come there too. Other processes keep their vector and pay nothing.
+ * Such a process gets a sysentvec that is a copy of its own, except for its
+ * table and its end. Every entry of the table leads to one function and is
+ * marked as allowed in capability mode, so that calls which the kernel would
+ * refuse before looking at them come there too. Other processes keep their
+ * vector and pay nothing.
  */
 #include "context.h"
 
@@ -25,7 +26,8 @@ struct vector {
 	char name[64];
 };
 
-static SLIST_HEAD(, vector) vectors = SLIST_HEAD_INITIALIZER(vectors); /* by vectors_lock */
+static SLIST_HEAD(, vector) vectors = SLIST_HEAD_INITIALIZER(
+    vectors); /* by vectors_lock */
 static struct sx vectors_lock;
 static struct sysent table[SYS_MAXSYSCALL];
 static void (*process_exits)(struct proc *);
@@ -38,8 +40,8 @@ lwc_vectors_installed(const struct proc *p)
 }
 
 /*
- * Returns our copy of a native vector, made once for each. NULL if it does not look
- * like the system's.
+ * Returns our copy of a native vector, made once for each. NULL if it does not
+ * look like the system's.
  */
 struct sysentvec *
 lwc_vector_for(struct sysentvec *native)
@@ -49,16 +51,18 @@ lwc_vector_for(struct sysentvec *native)
 	if (native->sv_table != sysent || native->sv_size > SYS_MAXSYSCALL)
 		return (NULL);
 	sx_xlock(&vectors_lock);
-	SLIST_FOREACH(vector, &vectors, link)
-	if (vector->native == native)
-		break;
+	SLIST_FOREACH(vector, &vectors, link) {
+		if (vector->native == native)
+			break;
+	}
 	if (vector == NULL) {
 		vector = malloc(sizeof(*vector), M_SHAI, M_WAITOK | M_ZERO);
 		vector->native = native;
 		vector->copy = *native;
-		/* By kern.proc.sv_name others see that a process has contexts. */
-		(void)snprintf(
-		    vector->name, sizeof(vector->name), "%s with contexts", native->sv_name);
+		/* By kern.proc.sv_name others see that a process has contexts.
+		 */
+		(void)snprintf(vector->name, sizeof(vector->name),
+		    "%s with contexts", native->sv_name);
 		vector->copy.sv_name = vector->name;
 		vector->copy.sv_table = table;
 		vector->copy.sv_onexit = process_exits;
@@ -70,12 +74,12 @@ lwc_vector_for(struct sysentvec *native)
 }
 
 /*
- * Makes every call go to dispatch, and sets the functions that are called at the end of
- * a process's image.
+ * Makes every call go to dispatch, and sets the functions that are called at
+ * the end of a process's image.
  */
 void
-lwc_vectors_init(
-    sy_call_t *dispatch, void (*exits)(struct proc *), void (*executes)(struct thread *))
+lwc_vectors_init(sy_call_t *dispatch, void (*exits)(struct proc *),
+    void (*executes)(struct thread *))
 {
 	process_exits = exits;
 	process_executes = executes;
@@ -84,7 +88,8 @@ lwc_vectors_init(
 		table[i] = sysent[i];
 		table[i].sy_call = dispatch;
 		table[i].sy_flags |= SYF_CAPENABLED;
-		/* Calls that modules add later have their arguments in registers. */
+		/* Calls that modules add later have their arguments in
+		 * registers. */
 		if ((sysent[i].sy_thrcnt & SY_THR_STATIC) == 0)
 			table[i].sy_narg = MODULE_ARGUMENTS;
 		table[i].sy_thrcnt = SY_THR_STATIC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The list of treatments against the lists of calls in tests/calls: a release's header names
- * every call, so that a call which a newer release adds fails here until somebody has
- * decided on it. Until then it is refused.
+ * The list of treatments against the lists of calls in tests/calls: a release's
+ * header names every call, so that a call which a newer release adds fails here
+ * until somebody has decided on it. Until then it is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,9 @@
 
 #define NAMED(number, name) [number] = #name,
 
-static const char *const names[LWC_CALLS_MAX] = {CALLS_NATIVE(NAMED) CALLS_OWN(NAMED)
-	CALLS_SHARED(NAMED) CALLS_FORK(NAMED) CALLS_EXECUTE(NAMED) CALLS_REFUSED(NAMED)};
+static const char *const names[LWC_CALLS_MAX] = {
+    CALLS_NATIVE(NAMED) CALLS_OWN(NAMED) CALLS_SHARED(NAMED) CALLS_FORK(NAMED)
+	CALLS_EXECUTE(NAMED) CALLS_REFUSED(NAMED)};
 
 /* Removes what tells older forms and private names of a call from others. */
 static const char *
@@ -53,9 +54,11 @@ as_in_the_release(const char *path, int expected)
 	for (; fscanf(list, "%d %63s", &number, name) == 2; calls++) {
 		if (agrees(number, name))
 			continue;
-		print_error("%s: %s (%d) is %s, treatment %d\n", path, name, number,
-		    number < LWC_CALLS_MAX && names[number] != NULL ? names[number]
-								    : "not in the list",
+		print_error("%s: %s (%d) is %s, treatment %d\n", path, name,
+		    number,
+		    number < LWC_CALLS_MAX && names[number] != NULL
+			? names[number]
+			: "not in the list",
 		    treatment_of(number));
 		wrong++;
 	}
@@ -85,7 +88,8 @@ nothing_else(void **state)
 	for (int release = 14; release <= 15; release++) {
 		FILE *list;
 
-		snprintf(name, sizeof(name), "%s/freebsd-%d.txt", CALL_LISTS, release);
+		snprintf(name, sizeof(name), "%s/freebsd-%d.txt", CALL_LISTS,
+		    release);
 		list = fopen(name, "r");
 		assert_non_null(list);
 		while (fscanf(list, "%d %63s", &number, name) == 2)
@@ -100,7 +104,8 @@ nothing_else(void **state)
 static void
 decisions(void **state)
 {
-	static const int refused[] = {0, 44, 198, 255, 318, 430, 436, 455, 507, 592, 597};
+	static const int refused[] = {
+	    0, 44, 198, 255, 318, 430, 436, 455, 507, 592, 597};
 	static const int processes[] = {2, 66, 251, 518};
 	static const int programs[] = {59, 415, 492};
 

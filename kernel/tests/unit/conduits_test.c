@@ -18,7 +18,8 @@ node(uint64_t device, uint64_t file, uint32_t rights)
 	struct conduit_node *new = calloc(1, sizeof(*new));
 
 	assert_non_null(new);
-	new->conduit = (struct shai_conduit){.device = device, .file = file, .rights = rights};
+	new->conduit = (struct shai_conduit){
+	    .device = device, .file = file, .rights = rights};
 	return new;
 }
 
@@ -54,7 +55,8 @@ rights_add_up(void **state)
 	/* A descriptor that can neither read nor write is never granted. */
 	assert_false(conduits_cover(&tree, 1, 2, 0));
 	add(&tree, 1, 2, SHAI_CONDUIT_WRITE);
-	assert_true(conduits_cover(&tree, 1, 2, SHAI_CONDUIT_READ | SHAI_CONDUIT_WRITE));
+	assert_true(conduits_cover(
+	    &tree, 1, 2, SHAI_CONDUIT_READ | SHAI_CONDUIT_WRITE));
 	assert_int_equal(empty(&tree), 1);
 	assert_false(conduits_cover(&tree, 1, 2, SHAI_CONDUIT_READ));
 }
@@ -80,7 +82,8 @@ like_a_table(void **state)
 
 	(void)state;
 	for (int i = 0; i < 500; i++) {
-		uint64_t device = next(&random) % 2, file = next(&random) % FILES;
+		uint64_t device = next(&random) % 2,
+			 file = next(&random) % FILES;
 		uint32_t rights = (uint32_t)(next(&random) % 3 + 1);
 
 		add(&tree, device, file, rights);
@@ -91,7 +94,8 @@ like_a_table(void **state)
 		    (table[device][file] & rights) == rights);
 	}
 	for (size_t i = 0; i < FILES; i++)
-		expected += (size_t)(table[0][i] != 0) + (size_t)(table[1][i] != 0);
+		expected +=
+		    (size_t)(table[0][i] != 0) + (size_t)(table[1][i] != 0);
 	assert_int_equal(empty(&tree), expected);
 }
 
@@ -107,7 +111,8 @@ depth(const struct conduit_node *from)
 	return 1 + (left > right ? left : right);
 }
 
-/* In the worst order there is: a red-black tree is at most twice as deep as needed. */
+/* In the worst order there is: a red-black tree is at most twice as deep as
+ * needed. */
 static void
 logarithmic(void **state)
 {

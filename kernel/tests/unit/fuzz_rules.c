@@ -69,7 +69,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_range(any.overlay.here, any.overlay.length);
 	}
 	if (rules_check_descriptors(&any.descriptors) == 0)
-		must(any.descriptors.first >= 0 && any.descriptors.last >= any.descriptors.first &&
+		must(any.descriptors.first >= 0 &&
+		     any.descriptors.last >= any.descriptors.first &&
 		     any.descriptors.mode <= LWC_OMIT);
 	if (rules_check_message(&any.message) == 0)
 		must(any.message.error >= 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The binary interface: no structure has padding, so that nothing of the kernel's
- * stack is copied out, and 14 and 15, amd64 and arm64 agree.
+ * The binary interface: no structure has padding, so that nothing of the
+ * kernel's stack is copied out, and 14 and 15, amd64 and arm64 agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,8 @@ sizes(void **state)
 	assert_int_equal(sizeof(struct lwc_event), 32 + 8 * LWC_ARGUMENTS);
 	assert_int_equal(offsetof(struct lwc_event, call), 24);
 	assert_int_equal(sizeof(struct lwc_message), 16);
-	assert_int_equal(sizeof(struct lwc_restriction), 8 + 8 * LWC_CALL_WORDS);
+	assert_int_equal(
+	    sizeof(struct lwc_restriction), 8 + 8 * LWC_CALL_WORDS);
 	assert_int_equal(sizeof(struct lwc_overlay), 32);
 	assert_int_equal(sizeof(struct shai_conduit), 24);
 }

@@ -51,7 +51,8 @@ steps(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		enum lwc_state now = table[i].from;
 
-		assert_int_equal(rules_step(&now, table[i].step), table[i].error);
+		assert_int_equal(
+		    rules_step(&now, table[i].step), table[i].error);
 		assert_int_equal(now, table[i].to);
 	}
 	assert_true(rules_is_source(LWC_STATE_CREATED));
@@ -103,7 +104,8 @@ ranges(void **state)
 	} table[] = {
 	    {{.start = MINIMUM, .length = PAGE}, 0},
 	    {{.start = MAXIMUM - PAGE, .length = PAGE, .mode = LWC_OMIT}, 0},
-	    {{.start = MINIMUM, .length = MAXIMUM - MINIMUM, .mode = LWC_SHARE}, 0},
+	    {{.start = MINIMUM, .length = MAXIMUM - MINIMUM, .mode = LWC_SHARE},
+		0},
 	    {{.start = 0, .length = PAGE}, EINVAL},
 	    {{.start = MINIMUM, .length = 0}, EINVAL},
 	    {{.start = MINIMUM + 1, .length = PAGE}, EINVAL},
@@ -118,7 +120,8 @@ ranges(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		assert_int_equal(
-		    rules_check_range(&table[i].range, MINIMUM, MAXIMUM, PAGE), table[i].error);
+		    rules_check_range(&table[i].range, MINIMUM, MAXIMUM, PAGE),
+		    table[i].error);
 }
 
 static void
@@ -138,7 +141,8 @@ descriptors(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		assert_int_equal(rules_check_descriptors(&table[i].descriptors), table[i].error);
+		assert_int_equal(rules_check_descriptors(&table[i].descriptors),
+		    table[i].error);
 }
 
 static void
@@ -163,29 +167,37 @@ messages_and_restrictions(void **state)
 	assert_int_equal(rules_check_restriction(LWC_SELF, &restriction), 0);
 	assert_int_equal(rules_check_restriction(5, &restriction), EINVAL);
 	restriction.flags = LWC_MONITORED;
-	assert_int_equal(rules_check_restriction(LWC_SELF, &restriction), EINVAL);
+	assert_int_equal(
+	    rules_check_restriction(LWC_SELF, &restriction), EINVAL);
 }
 
 static void
 overlays(void **state)
 {
-	const struct lwc_overlay good = {
-	    .start = MINIMUM, .length = PAGE, .here = 0x10000, .flags = LWC_OVERLAY_WRITE};
+	const struct lwc_overlay good = {.start = MINIMUM,
+	    .length = PAGE,
+	    .here = 0x10000,
+	    .flags = LWC_OVERLAY_WRITE};
 	struct lwc_overlay overlay = good;
 
 	(void)state;
-	assert_int_equal(rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), 0);
+	assert_int_equal(
+	    rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), 0);
 	overlay.here = MAXIMUM;
-	assert_int_equal(rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
+	assert_int_equal(
+	    rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
 	overlay = good;
 	overlay.start = MAXIMUM;
-	assert_int_equal(rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
+	assert_int_equal(
+	    rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
 	overlay = good;
 	overlay.flags = 2;
-	assert_int_equal(rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
+	assert_int_equal(
+	    rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
 	overlay = good;
 	overlay.reserved = 1;
-	assert_int_equal(rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
+	assert_int_equal(
+	    rules_check_overlay(&overlay, MINIMUM, MAXIMUM, PAGE), EINVAL);
 }
 
 static void
@@ -199,7 +211,8 @@ conduits(void **state)
 	assert_int_equal(rules_check_conduit(&conduit), EINVAL);
 	conduit.rights = 4;
 	assert_int_equal(rules_check_conduit(&conduit), EINVAL);
-	conduit = (struct shai_conduit){.rights = SHAI_CONDUIT_WRITE, .reserved = 1};
+	conduit =
+	    (struct shai_conduit){.rights = SHAI_CONDUIT_WRITE, .reserved = 1};
 	assert_int_equal(rules_check_conduit(&conduit), EINVAL);
 }
 
