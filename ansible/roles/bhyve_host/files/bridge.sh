@@ -29,9 +29,17 @@ bridge_of() {
   done
 }
 
+check_address() {
+  for interface in $(ifconfig -l); do
+    if [ "$interface" != "$name" ] && addresses_of "$interface" | grep -qF " ${address%/*} "; then
+      fail "address ${address%/*} is already on interface $interface: choose another network for the virtual machines"
+    fi
+  done
+}
+
 make_bridge() {
   if exists "$name"; then
-    ifconfig "$name" | grep -qF "description: $mark" ||
+    ifconfig "$name" | grep -qE "description: $mark\$" ||
       fail "interface $name is not the bridge of this pool ($mark): find out whose it is, and rename or destroy it"
   else
     ifconfig bridge create name "$name" description "$mark" up >/dev/null
@@ -40,14 +48,9 @@ make_bridge() {
 }
 
 give_address() {
-  plain=${address%/*}
-  addresses_of "$name" | grep -qF "$plain " && return
-  for interface in $(ifconfig -l); do
-    if addresses_of "$interface" | grep -qF " $plain "; then
-      fail "address $plain is already on interface $interface: choose another network for the virtual machines"
-    fi
-  done
-  ifconfig "$name" inet "$address" alias
+  addresses_of "$name" | grep -qF " ${address%/*} " && return
+  case $address in *:*) family=inet6 ;; *) family=inet ;; esac
+  ifconfig "$name" "$family" "$address" alias
   echo "gave bridge $name address $address"
 }
 
@@ -71,6 +74,7 @@ join_uplink() {
   echo "joined $uplink to bridge $name"
 }
 
+[ -z "$address" ] || check_address
 make_bridge
 [ -z "$address" ] || give_address
 [ -z "$uplink" ] || join_uplink

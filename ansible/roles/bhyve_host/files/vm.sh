@@ -58,8 +58,9 @@ until_not() {
   done
 }
 
+# bhyve gives itself another title when the guest starts.
 guest_of_another_run() {
-  pgrep -f -x "bhyve: $vmm"
+  pgrep -f "^bhyve(: | .* )$vmm\$"
 }
 
 # A bhyve whose supervisor was killed still runs; one that was killed leaves its machine in the kernel, and its tap.
