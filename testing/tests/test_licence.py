@@ -12,7 +12,8 @@ _HEAD_LINES = 5
 
 _WITHOUT_COMMENTS = {".json", ".png", ".sum", ".mod", ".md", ".golden", ".txt"}
 """Formats without comments, or that a tool writes, and prose, which LICENSE covers."""
-_OTHERS = {"LICENSE", "requirements.lock"}
+_OTHERS = {"LICENSE", "requirements.lock", "pkg-descr", "pkg-message", "pkg-plist"}
+"""The last three are texts of FreeBSD's ports, which have no comments."""
 _INPUTS = ("testdata", "seeds", "golden", "goldens")
 """Folders of files that tests read byte by byte."""
 
