@@ -167,5 +167,5 @@ def test_the_packet_filter_lets_in_monitors_and_administrators(tmp_path: Path) -
     assert 'members = "{ 192.0.2.33, 192.0.2.34 }"' in lines
     assert 'administrators = "{ 192.0.2.1 }"' in lines
     assert lines.index("block in quick on epair proto tcp to any port ssh") < lines.index(
-        "pass in quick proto tcp from $administrators to any port ssh"
+        "pass in quick proto tcp from $administrators to any port ssh flags any"
     )
