@@ -80,7 +80,7 @@ def test_a_host_is_surveyed_and_says_why_it_is_none(
     devcluster: Cluster, new_namespace: Callable[[], str], site: Site, freebsd: FreeBSDHost
 ) -> None:
     pool = SmallPool(devcluster, new_namespace(), site, "jails")
-    pool.make(**spec(freebsd, login(devcluster, freebsd, "right")))
+    pool.make(**spec(freebsd, login(devcluster, freebsd, "jails-login")))
     pool.await_condition("Provisioned", "False", "NoVirtualization")
     assert "the host runs Linux, and bhyve is a part of FreeBSD" in message(pool.read(), "Provisioned")
     status = pool.status()
@@ -103,7 +103,7 @@ def test_a_host_is_surveyed_and_says_why_it_is_none(
     assert told(devcluster, "jails", "NoVirtualization", "member jails-0", "choose a FreeBSD host")
 
     beside = SmallPool(devcluster, new_namespace(), site, "later")
-    beside.make(**spec(freebsd, "right"))
+    beside.make(**spec(freebsd, "jails-login"))
     beside.await_condition("Provisioned", "False", "BridgeConflict")
     assert "JailPool jails, which is older" in message(beside.read(), "Provisioned")
     assert "later-vm-0" not in freebsd.machines()
@@ -120,7 +120,7 @@ def test_orphans_are_found_and_deleted_on_request(
     freebsd.machine("orphans-vm-9", "orphans", mark, CHECKSUM)
     freebsd.machine("foreign-vm-0", "foreign", "f" * 64, CHECKSUM)
     pool = SmallPool(devcluster, new_namespace(), site, "orphans")
-    pool.make(**spec(freebsd, login(devcluster, freebsd, "key"), replicas=0))
+    pool.make(**spec(freebsd, login(devcluster, freebsd, "orphans-login"), replicas=0))
     names = ["rack/forgotten-vm-0", "rack/orphans-vm-9"]
     until(lambda: pool.status().get("orphans") == names, "orphans are listed", PATIENCE_SECONDS)
     until(lambda: told(devcluster, "orphans", "OrphansFound", *names), "an event lists them", PATIENCE_SECONDS)
@@ -137,7 +137,7 @@ def test_a_refused_key_is_told_before_anything_is_made(
     devcluster: Cluster, new_namespace: Callable[[], str], site: Site, freebsd: FreeBSDHost
 ) -> None:
     pool = SmallPool(devcluster, new_namespace(), site, "locked")
-    pool.make(**spec(freebsd, login(devcluster, freebsd, "wrong", "other-user")))
+    pool.make(**spec(freebsd, login(devcluster, freebsd, "locked-login", "other-user")))
 
     def refused() -> bool:
         return condition(pool.read(), "Provisioned") == ("False", "Surveying") and "authorized_keys" in message(
