@@ -27,6 +27,8 @@ PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
 # Checks of programs for FreeBSD use its operating system, here too.
 FREEBSD_GO_MODULES := monitor freebsd/init
+# It has the version of the packages.
+FREEBSD_PORT := freebsd/ports/sysutils/shai/Makefile
 UV := build/uv/bin/uv
 UV_VERSION := 0.13.8
 
@@ -103,9 +105,10 @@ freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build mod
 
 build/freebsd/x86_64/shai: GOARCH := amd64
 build/freebsd/aarch64/shai: GOARCH := arm64
-build/freebsd/%/shai: $(call files,monitor) | setup
+build/freebsd/%/shai: $(call files,monitor) $(FREEBSD_PORT) | setup
 	$(STEP) 'shai for FreeBSD on $(GOARCH)' \
-	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -trimpath -ldflags=-s -o ../$@ ./cmd/shai
+	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -trimpath \
+	    -ldflags='-s -X main.release=$(shell awk '$$1 == "PORTVERSION=" { print $$2 }' $(FREEBSD_PORT))' -o ../$@ ./cmd/shai
 	@touch $@
 
 # The schema of Debian's package, which is not installed.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +79,14 @@ def test_no_release_is_made_up(folder: Path) -> None:
 def test_both_have_the_version_of_the_collection() -> None:
     versions = {port.read(_PORTS / name).version for name in ("shai", "shai-kmod")}
     assert versions == {yaml.safe_load((stage.ROOT / "ansible" / "galaxy.yml").read_text())["version"]}
+
+
+def test_the_program_of_a_package_says_its_version() -> None:
+    made = subprocess.run(
+        ["make", "-n", "-B", "-o", "setup", "build/freebsd/x86_64/shai"],
+        cwd=stage.ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"-X main.release={port.read(_PORTS / 'shai').version}'" in made.stdout
 
 
 def test_names_and_origins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ They run for real only on FreeBSD (docs/records/2026-11-23-packages.md).
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freebsd.packaging import __main__ as packaging
+from freebsd.packaging import stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ err() { shift; echo "$*" >&2; exit 1; }
 check_pidfile() { echo "$MONITOR"; }
 wait_for_pids() { echo waits for $*; }
 run_rc_command() {
+    command=${shai_program:-$command}
     rc_flags=$shai_flags rc_pid=$DAEMON
     if [ $1 = stop ]; then $stop_cmd; exit; fi
     eval "_do=\\${${1}_precmd}"
@@ -75,12 +78,25 @@ def test_the_monitor_is_started_by_daemon(service: Path) -> None:
     ]
 
 
+def test_daemon_starts_another_program_if_asked_to(service: Path) -> None:
+    """rc.subr(8) itself would run a variable of this name in the place of daemon(8)."""
+    words = started(service, shai_program="/images/1/bin/shai").stdout.split()
+    assert words[0] == "/usr/sbin/daemon"
+    assert words[words.index("monitor") - 1] == "/images/1/bin/shai"
+
+
+def test_the_manual_has_all_variables() -> None:
+    used = re.findall(r'(?m)^: "\$\{(\w+):=|^shai_monitor="\$\{(\w+):-', (_FILES / "shai.in").read_text())
+    manual = (stage.ROOT / "monitor" / "man" / "shai.8").read_text()
+    assert {first or second for first, second in used} == set(re.findall(r"(?m)^\.It Va (shai_\w+)$", manual))
+
+
 def test_messages_go_to_syslog_if_asked_for(service: Path) -> None:
     words = started(service, shai_log="syslog").stdout.split()
     assert words[words.index("-T") :][:4] == ["-T", "shai", "-o", "/dev/null"]
 
 
-@pytest.mark.parametrize("variable", ["shai_data", "shai_state", "shai_socket", "shai_log"])
+@pytest.mark.parametrize("variable", ["shai_program", "shai_data", "shai_state", "shai_socket", "shai_log"])
 @pytest.mark.parametrize(
     "path", ["/x y", "/x;reboot", "/$(reboot)", "/`reboot`", "/x\ny", '/x"', "/x'", "/\u00e9", "/x*"]
 )
