@@ -51,14 +51,16 @@ class Member:
     """The process ids of monitor and store; needed only if they cannot be read from their sockets."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The variables $(NAME) of the manifests."""
+    program: Path | None = None
+    """The program of the commands, where that of the image is for another system."""
     twins: Mapping[str, Server] = field(default_factory=dict)
     """The monitors of the twins beside a member on another host, by name. ``image`` and ``data`` are then copies on
     this machine: of the programs, and of the files that describe people and queries."""
 
     @property
     def shai(self) -> Path:
-        """The program of the monitor and of the commands."""
-        return self.image / "bin" / "shai"
+        """The program of the commands."""
+        return self.program or self.image / "bin" / "shai"
 
     @property
     def scratch(self) -> Path:
@@ -114,6 +116,7 @@ def read(path: Path) -> Member:
             name=found["name"],
             pipeline=found["pipeline"],
             image=Path(found["image"]),
+            program=Path(found["program"]) if found.get("program") else None,
             data=Path(found["data"]),
             manifests=Path(found["manifests"]),
             monitor=Path(monitor["socket"]) if "socket" in monitor else _server(monitor),

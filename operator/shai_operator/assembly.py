@@ -106,7 +106,10 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     )
     generators: dict[str, LoadGenerator] = {
         "local": near,
-        "linux": RemoteLoadGenerator(near, services.providers["linux"], services, root),
+        **{
+            provider: RemoteLoadGenerator(near, services.providers[provider], services, root)
+            for provider in ("linux", "bhyve")
+        },
     }
     loop.controllers = {
         NAMESPACE: verdicts,

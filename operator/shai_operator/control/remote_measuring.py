@@ -30,7 +30,7 @@ from shai_operator.providers.interface import (
     KeyValue,
     Member,
 )
-from shai_operator.reconcile.objects import name
+from shai_operator.reconcile.objects import name, status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ _TWINS = {"baseline": "b", "control": "c"}
 
 def twins_of(member: Member) -> list[Member]:
     """Return the members that are twins of a member while it is measured."""
-    return [replace(member, name=f"{member.name}-{end}") for end in _TWINS.values()]
+    return [replace(member, name=f"{member.name}-{end}", twin_of=member.name) for end in _TWINS.values()]
 
 
 class RemoteLoadGenerator:
@@ -69,9 +69,7 @@ class RemoteLoadGenerator:
         """Measure; see `LoadGenerator.run`."""
         try:
             host = await poolspec.reached(subject.pool, subject.row["host"], self._services.cluster)
-            member = Member(
-                name(subject.pool), subject.row["name"], int(subject.row["ordinal"]), host.name, subject.row["address"]
-            )
+            member = _member(subject, host)
             installation = await self._installation(subject.pool, subject.row["image"])
             configurations = await self._configurations(member, installation)
         except (ConfigurationError, ImageMissingError, OSError) as error:
@@ -181,12 +179,23 @@ class RemoteLoadGenerator:
         return {
             **subject.description,
             "image": installation.image.path,
+            "program": str(self._services.settings.shai) if member.machine else "",
             "data": str(place / "data"),
             "monitor": server(installation),
             "store": "",
             "seed": "",
             "twins": dict(zip(_TWINS, map(server, configurations), strict=True)),
         }
+
+
+def _member(subject: Subject, host: Host) -> Member:
+    pool, row = subject.pool, subject.row
+    machine = poolspec.machine(pool, int(row["ordinal"]))
+    if machine is not None:  # it stays on the image that it was made from
+        rows = status(pool).get("virtualMachines") or ()
+        made = {known["name"]: str(known.get("image") or "") for known in rows}
+        machine = replace(machine, image=made.get(machine.name, ""))
+    return Member(name(pool), row["name"], int(row["ordinal"]), host.name, row["address"], machine)
 
 
 def _check(outcome: Outcome, what: str) -> None:

@@ -73,7 +73,8 @@ class BhyveProvider(PlaybookProvider):
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
         """Make virtual machines and install members in them, or bring them up to date."""
-        if configuration.data is not None and configuration.data.mode is not DataMode.COPY:
+        kept = DataMode.SHARE if all(member.twin_of for member in members) else DataMode.COPY
+        if configuration.data is not None and configuration.data.mode is not kept:
             raise ConfigurationError(
                 f"data.mode {configuration.data.mode}: a jail shares no file system with its machine; choose Copy"
             )

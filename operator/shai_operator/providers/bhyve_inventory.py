@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.providers import ssh
-from shai_operator.providers.interface import Grounds
+from shai_operator.providers.interface import DataMode, Grounds
 from shai_operator.providers.inventory import MACHINE, MEMBERS, member_settings, render
 from shai_operator.reconcile.surveys import address, pool_of
 
@@ -57,6 +57,7 @@ class BhyveInventories:
         machines = machines_of(members)
         image = self.describe(machines[0].image)
         module = settings.requires == "CapsicumModule"
+        data = configuration.data
         shared = {
             "bhyve_host_image": image,
             "bhyve_host_mirror": settings.mirror,
@@ -77,6 +78,7 @@ class BhyveInventories:
             "jail_gateway": settings.gateway if settings.subnet else "",
             "freebsd_member_image_source": configuration.image.path,
             "freebsd_member_scratch": str(directory),
+            "freebsd_member_data_share": data is not None and data.mode is DataMode.SHARE,
             "freebsd_member_requires": settings.requires,
             **member_settings("freebsd_member", configuration, directory),
         }
@@ -173,8 +175,8 @@ def _jail(member: Member, machine: VirtualMachine) -> dict[str, str]:
     return {
         "jail_machine": machine.name,
         "jail_pool": member.pool,
-        "jail_name": member.name,
-        "freebsd_member_jail": member.name,
+        "jail_name": member.twin_of or member.name,
+        "freebsd_member_jail": member.twin_of or member.name,
         "freebsd_member_pool": member.pool,
         "freebsd_member_name": member.name,
         "freebsd_member_address": member.address,

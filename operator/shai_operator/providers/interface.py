@@ -132,6 +132,8 @@ class Member:
     """The address at which its monitor listens; in its certificate, and $(MEMBER_ADDRESS) in manifests."""
     machine: VirtualMachine | None = None
     """The virtual machine that holds it; None: it is on the host itself."""
+    twin_of: str = ""
+    """The member beside which it runs for a measurement, in its jail where there are jails; empty: it is no twin."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from shai_operator.providers.interface import (
     Progress,
     Reason,
 )
+from shai_operator.reconcile.surveys import VirtualMachine
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Host:
     installer: str = "1"
     failing: str = ""
     installed: dict[str, MemberConfiguration] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
 
     async def provision(
@@ -52,6 +54,7 @@ class Host:
         (member,) = members
         assert not more["cancel"].is_set()
         self.installed[member.name] = configuration
+        self.members[member.name] = member
         return {member.name: self._outcome(f"install {member.name}")}
 
     async def remove(self, _: object, members: Sequence[Member], place: Grounds, **more: Any) -> Mapping[str, Outcome]:
@@ -89,6 +92,9 @@ class World:
     seen: dict[str, Any] = field(default_factory=dict)
     told: list[Slices] = field(default_factory=list)
 
+    machines: bool = False
+    """Whether the pool's members are in virtual machines."""
+
     async def measure(self, near: Callable[[Subject], Results] | None = None, digest: str = "") -> Results:
         image = images.read(self.place / "images", "default")
         found = near or (lambda _: Results({}, "a table"))
@@ -99,10 +105,20 @@ class World:
             self.seen["key"] = permissions(subject.description["monitor"]["key"])
             return found(subject)
 
-        pool = resource("JailPool", "main", {"directory": "/pools", "keyValue": {"mode": "Managed", "seed": "/seed"}})
+        wanted: dict[str, Any] = {"directory": "/pools", "keyValue": {"mode": "Managed", "seed": "/seed"}}
+        if self.machines:
+            wanted |= {
+                "provider": "bhyve",
+                "virtualMachine": {"image": "freebsd", "storage": {"directory": "/vms"}},
+                "network": {"addresses": "10.0.0.0/24", "machines": "10.1.0.0/24"},
+            }
+        pool = {
+            **resource("JailPool", "main", wanted),
+            "status": {"virtualMachines": [{"name": "main-vm-0", "image": "freebsd@ab"}]},
+        }
         row = {"name": "main-0", "ordinal": 0, "host": "local", "address": "127.0.0.1", "image": digest or image.digest}
         subject = Subject({"name": "main-0", "store": "/there"}, [], pool, row)
-        settings = SimpleNamespace(images=self.place / "images", runtime=self.place)
+        settings = SimpleNamespace(images=self.place / "images", runtime=self.place, shai=Path("/here/shai"))
         services = SimpleNamespace(settings=settings, cluster=None, leases=Leases())
         generator = RemoteLoadGenerator(
             cast("LocalLoadGenerator", SimpleNamespace(run=run)),
@@ -141,6 +157,17 @@ async def test_twins_have_the_members_data_and_stores_that_nobody_can_guess(worl
     assert (world.seen["store"], world.seen["key"]) == ("", 0o600)
     assert world.told == [Slices(5, 6, "slice 5"), Slices(5, 6, "Remove on host rack: Stop")], "the count stays"
     assert list(world.place.glob("remote-*")) == [], "the operator's key and the people's are gone"
+
+
+async def test_twins_in_jails_are_in_the_machine_that_is_there(world: World) -> None:
+    world.machines = True
+    await world.measure()
+    for twin in world.host.members.values():
+        assert twin.twin_of == "main-0"
+        assert twin.machine == VirtualMachine("main-vm-0", "10.1.0.1", "freebsd@ab"), (
+            "no other image, which would replace it"
+        )
+    assert world.seen["program"] == "/here/shai", "the programs of the image are for FreeBSD"
 
 
 @pytest.mark.parametrize("failing", ALL[:3])

@@ -172,7 +172,7 @@ def test_the_roles_get_all_that_they_need_and_nothing_that_they_do_not_know(prov
     for inventory, points in (
         (provision, dict.fromkeys(("bhyve_host", "pool_vm", "freebsd_guest", "jail", "freebsd_member"), "main")),
         (provision, {"freebsd_member": "image"}),
-        (removal, {"bhyve_host": "tidy", "pool_vm": "remove", "jail": "remove"}),
+        (removal, {"bhyve_host": "tidy", "pool_vm": "remove", "jail": "remove", "freebsd_member": "remove"}),
         (reading, {"pool_vm": "known", "freebsd_member": "read"}),
         (survey, {"bhyve_host": "survey", "pool_vm": "known"}),
     ):  # fmt: skip
@@ -211,6 +211,31 @@ def test_packages_of_an_image_are_for_its_machines(provider: BhyveProvider, tmp_
     configuration = replace(CONFIGURATION, image=replace(CONFIGURATION.image, path=str(tmp_path)))
     shared = read(inventories(provider).provision(MEMBERS, configuration, RUN))["vars"]
     assert [Path(file).name for file in shared["freebsd_guest_package_files"]] == ["shai-1.pkg", "shai-kmod-1.pkg"]
+
+
+def test_a_twin_is_in_the_jail_of_its_member_and_has_its_data(provider: BhyveProvider) -> None:
+    twin = replace(member(1), name="web-1-b", twin_of="web-1")
+    shared = replace(CONFIGURATION, data=Data("/var/lib/shai/web-1/data", DataMode.SHARE))
+    provision = read(inventories(provider).provision([twin], shared, RUN))
+    assert provision["vars"]["freebsd_member_data_share"] is True
+    own = read(inventories(provider).provision([member(1)], CONFIGURATION, RUN))
+    assert own["vars"]["freebsd_member_data_share"] is False
+    (found,), (beside,) = (entries(inventory, "members").values() for inventory in (provision, own))
+    different = {name for name in found if found[name] != beside[name]}
+    assert different == {"freebsd_member_name"}, "the jail itself is not changed"
+    removal = entries(read(inventories(provider).removal([twin], GROUNDS, RUN)), "members")
+    assert (removal["web-1-b"]["jail_name"], removal["web-1-b"]["freebsd_member_name"]) == ("web-1", "web-1-b")
+
+
+async def test_only_twins_share_data(provider: BhyveProvider, playbooks: Playbooks, tmp_path: Path) -> None:
+    shared = replace(CONFIGURATION, data=Data("/var/lib/shai/web-1/data", DataMode.SHARE))
+    twin = replace(member(1), name="web-1-b", twin_of="web-1")
+    for members in ([member(1)], [member(1), twin]):
+        with pytest.raises(ConfigurationError, match="shares no file system"):
+            await provider.provision(HOST, members, shared, progress=quiet, cancel=asyncio.Event())
+    outcomes = await provider.provision(HOST, [twin], shared, progress=quiet, cancel=asyncio.Event())
+    assert set(outcomes) == {"web-1-b"}
+    assert playbooks.jobs == [], f"the image is not there ({tmp_path})"
 
 
 def test_in_a_common_network_all_have_its_prefix_and_router(provider: BhyveProvider) -> None:

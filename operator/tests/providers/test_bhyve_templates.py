@@ -160,12 +160,57 @@ def test_the_monitors_flags_arrive_unchanged(tmp_path: Path) -> None:
     assert "--secrets" not in words
 
 
-def test_the_packet_filter_lets_in_monitors_and_administrators(tmp_path: Path) -> None:
+RC_SUBR = """load_rc_config() { . "$CONF/$1"; }
+run_rc_command() { eval "set -- $command $command_args"; echo "$name"; printf "%s\n" "$@"; }
+"""
+
+
+def test_a_twin_runs_beside_its_member_with_the_members_data(tmp_path: Path) -> None:
+    twin = {
+        **MEMBER,
+        "freebsd_member_name": "web-0-b",
+        "freebsd_member_data_share": True,
+        "freebsd_member_data_source": "/var/lib/shai/web-0/data",
+        "freebsd_member_key_value": True,
+        "freebsd_member_key_value_open": "0123",
+    }
+    settings = rendered(tmp_path, "freebsd_member", "shai.conf.j2", twin)
+    (tmp_path / "shai_web_0_b").write_text(settings)
+    script = rendered(tmp_path, "freebsd_member", "shai_twin.j2", twin)
+    assert "# KEYWORD: nostart" in script, "a jail that starts has no twins"
+    done = subprocess.run(
+        ["sh", "-c", script.replace(". /etc/rc.subr", RC_SUBR), "sh", "start"],
+        env={"CONF": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    name, *words = done.stdout.splitlines()
+    assert name == "shai_web_0_b"
+    assert words[words.index("--data") + 1] == "/var/lib/shai/web-0/data"
+    assert words[words.index("--state") + 1] == "/var/lib/shai/web-0-b/state"
+    assert words[words.index("-P") + 1] == "/var/run/shai_web_0_b.pid"
+    assert "REDIS_SOCKET=/var/lib/shai/web-0-b/open-0123/store.sock" in words
+    assert words[words.index(f"/var/lib/shai/images/{'ab' * 32}/bin/shai") + 1] == "monitor"
+    assert words[-len(words_of(settings)) :] == words_of(settings), "hostile values arrive unchanged here, too"
+    store = rendered(tmp_path, "freebsd_member", "shai_store.j2", twin)
+    assert "name=shai_store_web_0_b\n" in store
+    assert "# KEYWORD: nostart" in store
+    own = rendered(tmp_path, "freebsd_member", "shai_store.j2", {**MEMBER, "freebsd_member_key_value": True})
+    assert "name=shai_store\n" in own
+    assert "nostart" not in own, "the member's own store starts with its jail"
+
+
+def test_the_packet_filter_lets_in_services_and_administrators(tmp_path: Path) -> None:
     given = {"freebsd_guest_members": ["192.0.2.33", "192.0.2.34"], "freebsd_guest_ssh_sources": ["192.0.2.1"]}
     lines = rendered(tmp_path, "freebsd_guest", "pf.conf.j2", given).splitlines()
     assert "block all" in lines
     assert 'members = "{ 192.0.2.33, 192.0.2.34 }"' in lines
     assert 'administrators = "{ 192.0.2.1 }"' in lines
+    assert [line for line in lines if "to $members" in line] == [
+        "pass in quick proto tcp to $members port { 1:9999, 8443 }"
+    ], "what the kernel chooses for a task that listens anywhere is out of reach"
     assert lines.index("block in quick on epair proto tcp to any port ssh") < lines.index(
         "pass in quick proto tcp from $administrators to any port ssh flags any"
     )
