@@ -23,15 +23,18 @@ SUPERVISOR = f"""
 import os, sys, time
 {WORK}
 work(0.2)
+worked, tell = os.pipe()
 task = os.fork()
 if task == 0:
     work(0.1)
+    os.write(tell, b".")
     sys.stdin.read()
     os._exit(0)
 if os.fork() == 0:  # a worker, whose parent is the supervisor and not the task
     work(0.3)
     os._exit(0)
 os.wait()
+os.read(worked, 1)
 print(task, flush=True)
 os.wait()
 """
