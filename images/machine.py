@@ -129,11 +129,17 @@ def _spec(pool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _network(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
     wanted = spec.get("network") or {}
-    machines = _range(wanted.get("machines"))
+    if not isinstance(wanted, dict):
+        raise ImageError(f"spec.network is {wanted!r}; give the manifest of a JailPool with provider bhyve")
+    machines = _range("machines", wanted.get("machines"))
+    # The network that also has the members: without one, members are reached through the virtual machines.
+    subnet = _range("subnet", wanted["subnet"]) if wanted.get("subnet") else machines
     gateway = _address("gateway", wanted["gateway"]) if wanted.get("gateway") else ""
-    if gateway and ip_address(gateway) not in machines:
-        raise ImageError(f"spec.network.gateway {gateway} is not in {machines}, so no virtual machine could reach it")
+    if gateway and ip_address(gateway) not in subnet:
+        raise ImageError(f"spec.network.gateway {gateway} is not in {subnet}, so no virtual machine could reach it")
     nameservers = wanted.get("nameservers") or []
+    if not isinstance(nameservers, list):
+        raise ImageError(f"spec.network.nameservers is {nameservers!r}; give a list of addresses")
     if len(nameservers) > _MOST_NAMESERVERS:
         raise ImageError(f"spec.network.nameservers has {len(nameservers)}; at most {_MOST_NAMESERVERS} are used")
     address = _numbered(machines, number)
@@ -142,18 +148,18 @@ def _network(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
             f"spec.network.gateway {gateway} is the address of virtual machine {number}; choose a higher one"
         )
     return {
-        "address": f"{address}/{machines.prefixlen}",
+        "address": f"{address}/{subnet.prefixlen}",
         "gateway": gateway,
         "nameservers": [_address("nameservers", nameserver) for nameserver in nameservers],
     }
 
 
-def _range(machines: object) -> IPv4Network | IPv6Network:
+def _range(field: str, written: object) -> IPv4Network | IPv6Network:
     try:
-        return ip_network(_without_zone(machines))
+        return ip_network(_without_zone(written))
     except ValueError as error:
         raise ImageError(
-            f"spec.network.machines {machines!r} is no range ({error}); expected a form such as 192.0.2.0/24"
+            f"spec.network.{field} {written!r} is no range ({error}); expected a form such as 192.0.2.0/24"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.surveys import VirtualMachine
 
 _TEMPLATES = str(descriptions.FOLDER / "firstboot")
+_LOOK_SECONDS = 300.0
+"""Long enough for as many machines out of reach as a host can have, and short enough to look at hosts again."""
+_MOST_MEBIBYTES = 1 << 40
 _STATES = {"running": RUNNING, "stopped": STOPPED}
 
 
@@ -101,6 +105,8 @@ class BhyveProvider(PlaybookProvider):
             lambda run: inventories.survey(machines, settings, run),
             inventories.files,
             guests,
+            time_limit_seconds=_LOOK_SECONDS,
+            looks=True,
         )
         return self._found(await self._playbooks.run(job, lambda _: None, cancel))
 
@@ -121,26 +127,37 @@ class BhyveProvider(PlaybookProvider):
         if not isinstance(host, dict):
             failure = report.record.explain()
             return HostSurvey(now, reason=failure.reason, message=failure.message)
-        return HostSurvey(
-            now,
-            int(host["free_memory_mebibytes"]),
-            str(host["version"]),
-            tuple(self._machine(found, inside.get(found["name"]) or {}) for found in host["virtual_machines"]),
-        )
+        free = int(host["free_memory_mebibytes"])
+        if not 0 <= free <= _MOST_MEBIBYTES:
+            message = f"the host says that it has {free} MiB of free memory: see what sysctl prints there"
+            return HostSurvey(now, reason=Reason.PLAYBOOK_FAILED, message=message)
+        machines = tuple(self._machine(found, inside.get(found["name"]) or {}) for found in host["virtual_machines"])
+        return HostSurvey(now, free, str(host["version"]), machines)
 
-    def _machine(self, found: Mapping[str, Any], inside: Mapping[str, Any]) -> SurveyedMachine:
-        state = str(found["state"])
-        known = _STATES.get(state.partition(" ")[0], BROKEN)
+    def _machine(self, found: Mapping[str, str], inside: Mapping[str, Any]) -> SurveyedMachine:
+        """Read a machine's row. Its directory has its name; a mark with another one is that of a copy."""
+        name, mark = found["name"], _mark(found["mark"])
+        known = _STATES.get(found["state"].partition(" ")[0], BROKEN)
+        ours = mark.get("name") == name and mark.get("owner") == self._owner
         return SurveyedMachine(
-            name=str(found["name"]),
-            pool=str(found.get("pool") or ""),
-            own=found.get("owner") == self._owner,
+            name=name,
+            pool=str(mark.get("pool") or "") if mark.get("name") == name else "",
+            own=ours,
             state=known,
-            image=str(found.get("image") or ""),
+            image=str(mark.get("image") or ""),
             jails=tuple(sorted(map(str, inside.get("jails") or ()))),
             version=str(inside.get("version") or ""),
-            message=state if known == BROKEN else "",
+            message=found["state"] if known == BROKEN else "",
         )
+
+
+def _mark(text: str) -> Mapping[str, Any]:
+    """Return what a machine's mark says; nothing when there is none, or it cannot be read."""
+    try:
+        mark = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return mark if isinstance(mark, dict) else {}
 
 
 def _image(member: Member) -> str:

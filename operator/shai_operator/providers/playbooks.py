@@ -43,6 +43,9 @@ class Job:
     """The virtual machines on the host that the run reaches, by the inventory's entry."""
     time_limit_seconds: float | None = None
     """How long it may take; None: as long as others."""
+    looks: bool = False
+    """Whether it changes nothing. Such runs have half of the threads at most: hosts that hang are looked at again and
+    again, and must not keep the others from being worked on."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Playbooks:
         self._workers = workers
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="playbook")
         self._totals: dict[str, int] = {}
-        self._busy: set[str] = set()
+        self._busy: dict[str, Job] = {}
+        """The running jobs, by address: two pools may name the same machine differently."""
         self._moved = asyncio.Event()
         self._runs: dict[asyncio.Task[Report], threading.Event] = {}
 
@@ -110,13 +114,11 @@ class Playbooks:
         self._moved = asyncio.Event()
 
     async def _run_in_turn(self, job: Job, progress: Callable[[Progress], None], stop: threading.Event) -> Report:
-        # By address: two pools may name the same machine differently.
-        address = job.host.address
-        while not stop.is_set() and (address in self._busy or len(self._busy) >= self._workers):
+        while not stop.is_set() and not self._has_room(job):
             await self._moved.wait()
         if stop.is_set():
             return Report(Record(job.host, 0, job.guests), _cancelled(job))
-        self._busy.add(address)
+        self._busy[job.host.address] = job
         try:
             loop = asyncio.get_running_loop()
 
@@ -125,8 +127,16 @@ class Playbooks:
 
             return await loop.run_in_executor(self._threads, self._run, job, report, stop)
         finally:
-            self._busy.discard(address)
+            del self._busy[job.host.address]
             self._announce()
+
+    def _has_room(self, job: Job) -> bool:
+        looking = sum(running.looks for running in self._busy.values())
+        return (
+            job.host.address not in self._busy
+            and len(self._busy) < self._workers
+            and not (job.looks and looking >= max(self._workers // 2, 1))
+        )
 
     def _run(self, job: Job, report: Callable[[Progress], None], stop: threading.Event) -> Report:
         """Run a job in this thread, from creating its directory to removing it."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 from dataclasses import replace
@@ -319,20 +320,24 @@ async def survey(provider: BhyveProvider) -> Any:
     return await provider.survey(HOST, [], SETTINGS, cancel=asyncio.Event())
 
 
+def row(name: str, state: str, /, **mark: Any) -> dict[str, str]:
+    return {"name": name, "state": state, "mark": json.dumps(mark) if mark else ""}
+
+
+def host_with(*machines: dict[str, str], free: str = "5000") -> dict[str, Any]:
+    return {"free_memory_mebibytes": free, "version": "14.4-RELEASE", "virtual_machines": list(machines)}
+
+
 async def test_a_survey_tells_own_machines_from_others(provider: BhyveProvider, playbooks: Playbooks) -> None:
     owner = inventories(provider).owner
     machine = {"pool": "web", "image": CHECKSUM, "memory_mebibytes": 2048}
     playbooks.statistics = {
-        "bhyve_host": {
-            "free_memory_mebibytes": "5000",
-            "version": "14.4-RELEASE",
-            "virtual_machines": [
-                {"name": "web-vm-0", "owner": owner, "state": "running", **machine},
-                {"name": "web-vm-1", "owner": owner, "state": "failed (4)", **machine},
-                {"name": "web-vm-2", "owner": "f" * 64, "state": "stopped", **machine},
-                {"name": "web-vm-3", "state": "unfinished"},
-            ],
-        },
+        "bhyve_host": host_with(
+            row("web-vm-0", "running", name="web-vm-0", owner=owner, **machine),
+            row("web-vm-1", "failed (4)", name="web-vm-1", owner=owner, **machine),
+            row("web-vm-2", "stopped", name="web-vm-2", owner="f" * 64, **machine),
+            row("web-vm-3", "unfinished"),
+        ),
         "bhyve_machines": {"web-vm-0": {"version": "14.4-RELEASE", "jails": ["web-1", "web-0"], "module": "1"}},
     }
     found = await survey(provider)
@@ -342,7 +347,29 @@ async def test_a_survey_tells_own_machines_from_others(provider: BhyveProvider, 
     assert [one.state for one in found.machines] == ["Running", "Broken", "Stopped", "Broken"]
     assert found.own["web-vm-1"].message == "failed (4)"
     assert found.machines[3].pool == ""
-    assert playbooks.jobs[0].playbook == "bhyve_survey.yml"
+    (job,) = playbooks.jobs
+    assert (job.playbook, job.looks, job.time_limit_seconds) == ("bhyve_survey.yml", True, 300)
+
+
+async def test_marks_that_cannot_be_read_and_copies_are_nobodys(provider: BhyveProvider, playbooks: Playbooks) -> None:
+    own = row("web-vm-0", "running", name="web-vm-0", owner=inventories(provider).owner, pool="web")
+    names = ["web-vm-0.bak", "web-vm-1", "web-vm-2", "web-vm-3", HOSTILE]
+    marks = [own["mark"], "", "[]", '{"name": "web-vm-3", "owner"', '{"name": ["x"], "pool": {"a": 1}}']
+    others = [{"name": name, "state": "failed", "mark": mark} for name, mark in zip(names, marks, strict=True)]
+    playbooks.statistics = {"bhyve_host": host_with(own, *others)}
+    found = await survey(provider)
+    assert [(name, machine.state) for name, machine in found.own.items()] == [("web-vm-0", "Running")]
+    assert [(machine.name, machine.pool) for machine in found.machines[1:]] == [(name, "") for name in names]
+
+
+@pytest.mark.parametrize("free", ["-1", str(10**99)])
+async def test_a_host_that_lies_about_its_memory_is_not_used(
+    provider: BhyveProvider, playbooks: Playbooks, free: str
+) -> None:
+    playbooks.statistics = {"bhyve_host": host_with(free=free)}
+    found = await survey(provider)
+    assert (found.reached, found.free_memory_mebibytes) == (False, 0)
+    assert f"{free} MiB of free memory" in found.message
 
 
 async def test_a_survey_that_says_nothing_has_failed(provider: BhyveProvider) -> None:

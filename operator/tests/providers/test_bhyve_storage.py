@@ -114,11 +114,13 @@ def test_directories_of_others_stay(made: World, files: Run) -> None:
     foreign.mkdir()
     (foreign / "precious").touch()
     (made.place / "store/images/of-somebody").mkdir()
+    (made.place / "store/vms/of-somebody.new").mkdir()
     assert "is not the pool's" in files("add_machine", "web-vm-0", DIGEST, text=MARK).stderr
     assert "is not the pool's" in files("remove_machine", "web-vm-0").stderr
     files("tidy")
     assert (foreign / "precious").exists()
     assert "of-somebody" in names(made, "images")
+    assert "of-somebody.new" in names(made, "vms")
 
 
 ZFS = """#!/usr/bin/env python3

@@ -117,6 +117,26 @@ async def test_timed_out(collection: Path, tmp_path: Path, all_runs: float, this
     await runs.close()
 
 
+async def test_hosts_that_hang_when_they_are_looked_at_keep_no_thread_from_others(
+    playbooks: Playbooks, tmp_path: Path
+) -> None:
+    files = [tmp_path / "first", tmp_path / "second"]
+    looks = []
+    for number, file in enumerate(files):
+        file.touch()
+        slow = replace(job("slow.yml", file, f"127.0.0.{2 + number}"), looks=True)
+        looks.append(asyncio.create_task(playbooks.run(slow, quiet, asyncio.Event())))
+    await until_async(lambda: any(map(works, files)), "a host is looked at")
+    work = job("environment.yml", tmp_path / "other", "127.0.0.9")
+    other = asyncio.create_task(playbooks.run(work, quiet, asyncio.Event()))
+    await until_async(other.done, "another host is worked on")
+    assert other.result().failure is None
+    assert [run.done() for run in looks] == [False, False]
+    for run in looks:
+        run.cancel()
+    await asyncio.gather(*looks, return_exceptions=True)
+
+
 OPERATOR = """
 import asyncio, sys
 from pathlib import Path

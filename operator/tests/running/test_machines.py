@@ -119,16 +119,19 @@ def test_orphans_are_found_and_deleted_on_request(
     freebsd.machine("forgotten-vm-0", "forgotten", mark, CHECKSUM)
     freebsd.machine("orphans-vm-9", "orphans", mark, CHECKSUM)
     freebsd.machine("foreign-vm-0", "foreign", "f" * 64, CHECKSUM)
+    freebsd.machine("torn-vm-0", "orphans", mark, CHECKSUM)
+    (freebsd.storage / "vms" / "torn-vm-0" / "vm.json").write_text("")
     pool = SmallPool(devcluster, new_namespace(), site, "orphans")
     pool.make(**spec(freebsd, login(devcluster, freebsd, "orphans-login"), replicas=0))
-    names = ["rack/forgotten-vm-0", "rack/orphans-vm-9"]
+    names = ["rack/forgotten-vm-0", "rack/orphans-vm-9", "rack/torn-vm-0"]
     until(lambda: pool.status().get("orphans") == names, "orphans are listed", PATIENCE_SECONDS)
     until(lambda: told(devcluster, "orphans", "OrphansFound", *names), "an event lists them", PATIENCE_SECONDS)
-    assert len(freebsd.machines()) == 3
+    assert len(freebsd.machines()) == 4
     asked = "shai.dev/delete-orphans=rack/forgotten-vm-0,rack/foreign-vm-0"
     devcluster.kubectl("annotate", "jailpool", "orphans", asked)
-    until(lambda: freebsd.machines() == {"orphans-vm-9", "foreign-vm-0"}, "the one that was named is gone", 120)
-    until(lambda: pool.status().get("orphans") == names[1:], "the other one is still listed", PATIENCE_SECONDS)
+    left = {"orphans-vm-9", "foreign-vm-0", "torn-vm-0"}
+    until(lambda: freebsd.machines() == left, "the one that was named is gone", 120)
+    until(lambda: pool.status().get("orphans") == names[1:], "the others are still listed", PATIENCE_SECONDS)
     pool.delete()
     until(lambda: pool.read() is None, "the pool is gone", PATIENCE_SECONDS)
 

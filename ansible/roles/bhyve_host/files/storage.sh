@@ -169,7 +169,7 @@ tidy() {
     if [ -n "${DATASET-}" ]; then destroy "$DATASET/images/$digest"; else rm -rf "$image"; fi
     echo "deleted image $digest"
   done
-  for place in "$root"/vms/*.new; do
+  for place in "$root"/vms/*-vm-[0-9]*.new; do
     [ ! -d "$place" ] || { rm -rf "$place" && echo "deleted $place"; }
   done
 }
