@@ -24,6 +24,8 @@ _FROM_ROLES = (
 )  # fmt: skip
 _NAMED = re.compile(rf"(?:^|: )({'|'.join(_FROM_ROLES)}): ")
 """How a role names the reason of a failure: before the text of a message, or of what a program wrote."""
+_ROLES_ON_HOST = ("pool_vm",)
+"""The roles that do for a virtual machine what is done on its host: it is not the machine that they cannot reach."""
 _REFUSED = ("Permission denied (", "Too many authentication failures")
 
 
@@ -58,7 +60,7 @@ class Record:
             case "runner_on_failed" if not data.get("ignore_errors"):
                 self.failures[str(data["host"])] = self._failed(data)
             case "runner_on_unreachable":
-                self.failures[str(data["host"])] = self._unreachable(str(data["host"]), _text(data.get("res") or {}))
+                self.failures[str(data["host"])] = self._unreachable(data)
             case "playbook_on_stats":
                 self._summarise(data)
             case _ if event.get("stdout"):
@@ -81,9 +83,10 @@ class Record:
             return Failure(Reason(named[1]), f"host {self.host.name}: {text[named.end() :]}")
         return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {text}")
 
-    def _unreachable(self, entry: str, text: str) -> Failure:
-        machine = self.guests.get(entry)
-        if machine is None:
+    def _unreachable(self, data: Mapping[str, Any]) -> Failure:
+        text = _text(data.get("res") or {})
+        machine = self.guests.get(str(data["host"]))
+        if machine is None or str(data.get("role", "")).rpartition(".")[2] in _ROLES_ON_HOST:
             return unreachable(self.host, text)
         return Failure(
             Reason.GUEST_UNREACHABLE,
@@ -125,7 +128,8 @@ def unreachable(host: Host, text: str) -> Failure:
 
 def _text(result: Mapping[str, Any]) -> str:
     """Return the part of a module's result that a person needs."""
-    failed = [item for item in result.get("results") or () if isinstance(item, dict) and item.get("failed")]
+    results = [item for item in result.get("results") or () if isinstance(item, dict)]
+    failed = [item for item in results if item.get("failed") or item.get("unreachable")]
     if failed:
         return _text(failed[0])
     message = " ".join(str(result.get("msg", "")).split())

@@ -90,6 +90,26 @@ def test_unreachable(said: str, reason: Reason, says: str) -> None:
     assert "host rack-1 (192.0.2.9 port 2222)" in failure.message
 
 
+@pytest.mark.parametrize(
+    ("role", "reason", "says"),
+    [
+        ("pool_vm", Reason.HOST_UNREACHABLE, "host rack-1 (192.0.2.9 port 2222) cannot be reached"),
+        ("shai.pools.pool_vm", Reason.HOST_UNREACHABLE, "host rack-1 (192.0.2.9 port 2222) cannot be reached"),
+        ("freebsd_guest", Reason.GUEST_UNREACHABLE, "virtual machine web-vm-0 on host rack-1 cannot be reached"),
+        ("", Reason.GUEST_UNREACHABLE, "virtual machine web-vm-0 on host rack-1 cannot be reached"),
+    ],
+)
+def test_what_is_unreachable_is_named(role: str, reason: Reason, says: str) -> None:
+    """Items of a loop say why; a machine's own tasks on its host do not reach the machine."""
+    items = [{"item": "a", "changed": True}, {"item": "b", "unreachable": True, "msg": "broken pipe"}]
+    result = {"unreachable": True, "msg": "All items completed", "results": items}
+    record = Record(HOST, 3, {"web-vm-0": "web-vm-0"})
+    record.observe(event("runner_on_unreachable", host="web-vm-0", role=role, res=result))
+    failure = record.failures["web-vm-0"]
+    assert (failure.reason, says in failure.message) == (reason, True)
+    assert "broken pipe" in failure.message
+
+
 def test_nothing_happened_is_explained() -> None:
     record, _ = observed(event("playbook_on_stats", processed={}))
     assert "no hosts matched" in record.explain().message
