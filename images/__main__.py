@@ -90,6 +90,8 @@ def _record(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], i
     def run(options: argparse.Namespace) -> int:
         if (options.sha512 is None) != (options.vouched_by is None):
             parser.error("--sha512 and --vouched-by belong together")
+        if options.vouched_by is not None and not options.vouched_by.strip():
+            parser.error("--vouched-by needs the name of a person")
         if options.sha512 is not None and (options.key or options.checksum_file or options.signature):
             parser.error("--sha512 takes the place of a signed file: leave --key, --checksum-file and --signature out")
         if options.signature is not None and options.checksum_file is None:

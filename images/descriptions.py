@@ -81,16 +81,23 @@ def url(description: Mapping[str, Any], mirror: str = "") -> str:
     ImageError if the mirror is no URL of a server, or has a user name and password, which would be in every log.
     """
     base = mirror or description["mirrors"][0]
-    parts = urlsplit(base)
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
+    if not _is_mirror(base):
         raise ImageError(f"mirror {base!r}: expected a URL such as https://mirror.example.org/freebsd")
     return f"{base.rstrip('/')}/{description['path']}"
+
+
+def _is_mirror(base: str) -> bool:
+    try:
+        parts = urlsplit(base)
+    except ValueError:
+        return False
+    return (
+        parts.scheme in {"http", "https"}
+        and bool(parts.hostname)
+        and "@" not in parts.netloc
+        and not parts.query
+        and not parts.fragment
+    )
 
 
 def record(name: str, value: str, recorded_at: str, verified_by: str, folder: Path = FOLDER) -> Path:

@@ -207,6 +207,7 @@ def test_a_project_that_signs_nothing_needs_a_person(
         [],
         ["record", NAME, "--sha512", "ab" * 64],
         ["record", NAME, "--vouched-by", "alice"],
+        ["record", NAME, "--sha512", "ab" * 64, "--vouched-by", " "],
         ["record", NAME, "--sha512", "ab" * 64, "--vouched-by", "alice", "--key", "key"],
         ["record", NAME, "--key", "key", "--signature", "signature"],
         ["render"],
@@ -214,6 +215,7 @@ def test_a_project_that_signs_nothing_needs_a_person(
         ["list", "--output", "xml"],
     ],
 )
+@pytest.mark.usefixtures("folder")  # whatever is accepted by mistake changes a copy
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

@@ -126,7 +126,15 @@ def test_a_mirror_takes_the_place_of_the_descriptions_own() -> None:
 
 @pytest.mark.parametrize(
     "mirror",
-    ["file:///etc", "https://", "mirror", "https://user:secret@example.org", "https://example.org/?a", "ftp://a"],
+    [
+        "file:///etc",
+        "https://",
+        "mirror",
+        "https://user:secret@example.org",
+        "https://example.org/?a",
+        "ftp://a",
+        "http://[::1",
+    ],
 )
 def test_a_mirror_has_to_be_the_url_of_a_server(mirror: str) -> None:
     with pytest.raises(ImageError, match="expected a URL such as"):

@@ -61,6 +61,16 @@ def test_a_range_of_ipv6_addresses(pool: dict[str, Any], public_key: str, host_k
     assert (made["address"], made["gateway"], made["nameservers"]) == ("2001:db8::1/64", "2001:db8::ff", [])
 
 
+def test_a_subnet_has_the_gateway_and_says_the_prefix(pool: dict[str, Any], public_key: str, host_key: HostKey) -> None:
+    pool["spec"]["network"] = {
+        "machines": "198.51.100.128/25",
+        "subnet": "198.51.100.0/24",
+        "gateway": "198.51.100.126",
+    }
+    made = machine.first_boot(pool, 0, "nuageinit", [public_key], host_key)["network"]
+    assert (made["address"], made["gateway"]) == ("198.51.100.129/24", "198.51.100.126")
+
+
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name != ""])
 def test_a_name_that_makes_no_host_name_is_refused(
     pool: dict[str, Any], public_key: str, host_key: HostKey, name: str
@@ -92,10 +102,13 @@ def test_an_address_that_is_none_is_refused(
         ({"machines": "198.51.100.7/24"}, 0, "has host bits set"),
         ({"machines": "198.51.100.0/24", "nameservers": ["192.0.2.1"] * 4}, 0, "at most 3"),
         ({}, 0, "spec.network.machines None is no range"),
+        ({"machines": "198.51.100.0/24", "subnet": "all"}, 0, "spec.network.subnet 'all' is no range"),
+        ({"machines": "198.51.100.0/24", "nameservers": 5}, 0, "nameservers is 5; give a list"),
+        (5, 0, "spec.network is 5"),
     ],
 )
 def test_a_network_without_room_is_refused(
-    pool: dict[str, Any], public_key: str, host_key: HostKey, network: dict[str, Any], number: int, message: str
+    pool: dict[str, Any], public_key: str, host_key: HostKey, network: object, number: int, message: str
 ) -> None:
     pool["spec"]["network"] = network
     with pytest.raises(ImageError, match=message):
