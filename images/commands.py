@@ -106,8 +106,9 @@ def write(options: Namespace) -> int:
     try:
         options.into.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            # The host key is in one of them.
-            with open(os.open(options.into / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
+            # The host key is in one of them, so nothing is written to a file that others may read, or through a link.
+            (options.into / name).unlink(missing_ok=True)
+            with open(os.open(options.into / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123
                 file.write(content)
     except OSError as error:
         raise ImageError(f"{options.into} cannot be written: {error}; choose another directory") from error

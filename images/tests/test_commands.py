@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,10 +78,13 @@ def test_list_shows_each(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_render_writes_three_files_for_their_owner(keys: list[str], tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "user-data").touch(0o644)
+    (tmp_path / "out" / "meta-data").symlink_to(tmp_path / "elsewhere")
     assert main(["render", "--pool", str(POOL), "--machine", "3", *keys, "--into", str(tmp_path / "out")]) == 0
     files = {path.name: path for path in (tmp_path / "out").iterdir()}
     assert set(files) == {"user-data", "meta-data", "network-config"}
-    assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
+    assert {path.lstat().st_mode for path in files.values()} == {stat.S_IFREG | 0o600}
     assert yaml.safe_load(files["meta-data"].read_text())["local-hostname"] == "example-vm-3"
 
 
