@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -100,6 +101,48 @@ def test_the_module_is_built_from_all_its_manual_pages() -> None:
     pages = {f"share/man/man{page.suffix[1]}/{page.name}.gz" for page in (stage.ROOT / "kernel" / "man").iterdir()}
     listed = set((_PORTS / "shai-kmod" / "pkg-plist").read_text().splitlines())
     assert listed == pages | {"/%%KMODDIR%%/shai.ko"}
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make sources with one configuration, and a stand-in for config(8), which works in its folder only."""
+    configurations = tmp_path / "sys" / "arm64" / "conf"
+    configurations.mkdir(parents=True)
+    (configurations / "GENERIC").touch()
+    program = tmp_path / "bin" / "config"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ntest -f "$3" && echo config "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def of_the_module(sources: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the port of the module with variables and targets."""
+    return subprocess.run(
+        ["bmake", "-r", "-m", str(stage.ROOT / "freebsd" / "packaging" / "mk"),
+         f"SRC_BASE={sources}", "ARCH=aarch64", "WRKDIR=/work", *words],
+        cwd=_PORTS / "shai-kmod", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_module_is_built_with_options_of_the_kernel(sources: Path) -> None:
+    """Its Makefile refuses to build without them: accounting would vanish."""
+    made = of_the_module(sources, "pre-build")
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, "config -d /work/options GENERIC")
+    assert "KERNBUILDDIR=/work/options" in of_the_module(sources, "-V", "${MAKE_ARGS}").stdout.split()
+
+
+def test_the_module_is_built_with_a_build_of_the_kernel(sources: Path) -> None:
+    named = "KERNBUILDDIR=/obj/WEB"
+    assert named in of_the_module(sources, named, "-V", "${MAKE_ARGS}").stdout.split()
+    assert "don't know how to make pre-build" in of_the_module(sources, named, "pre-build").stderr
+
+
+def test_a_kernel_without_a_configuration_is_named(sources: Path) -> None:
+    made = of_the_module(sources, "KERNCONF=WEB", "pre-build")
+    assert made.returncode != 0
+    assert f"{sources}/sys/arm64/conf/WEB: there is no such configuration; name that of" in made.stdout
 
 
 @pytest.mark.parametrize(
