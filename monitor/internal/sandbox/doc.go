@@ -21,7 +21,7 @@ package sandbox
 //	isolation                  what the processes of a task must not share
 //	locks, mounts              traces that reading leaves
 //
-// The FreeBSD backend (docs/freebsd.md) filters no calls. In capability mode the kernel
+// The FreeBSD backend (docs/freebsd-design.md) filters no calls. In capability mode the kernel
 // refuses every call by name, and a task asks the monitor for what the kernel has refused.
 //
 //	confine, reaper, processes the launcher's and the keeper's system calls
