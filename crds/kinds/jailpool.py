@@ -131,7 +131,7 @@ _SPEC = record(
         "directory": text(
             "The directory of the members, as an absolute path. Immutable.",
             longest=255,
-            pattern=shared.ABSOLUTE_PATH,
+            pattern=shared.HOST_PATH,
             default="/var/lib/shai",
             rules=(
                 rule("!self.matches('(^|/)[.]{1,2}(/|$)')", "the path has a segment . or ..; expected a plain path"),

@@ -37,6 +37,8 @@ MODES = ("shai", "dynamic", "dynamic-lazy", "audit", "baseline")
 """How strictly pipelines are held to policies; Pipeline describes each."""
 
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"
+HOST_PATH = r"^(/[^/\x00-\x1f\x7f\"'\\$`]+)+$"
+"""A path that goes into files that programs of hosts read, each with quotes and lines of its own."""
 
 
 _PERCENTAGE = (

@@ -34,7 +34,7 @@ _STORAGE = record(
         "dataset": text(
             "A ZFS dataset.", longest=200, pattern=r"^[A-Za-z][A-Za-z0-9_.:-]*(/[A-Za-z0-9][A-Za-z0-9_.:-]*)*$"
         ),
-        "directory": text("A directory, as an absolute path.", longest=255, pattern=shared.ABSOLUTE_PATH),
+        "directory": text("A directory, as an absolute path.", longest=255, pattern=shared.HOST_PATH),
     },
     rules=(
         rule("has(self.dataset) != has(self.directory)", "expected exactly one of dataset and directory"),

@@ -54,6 +54,8 @@ SOURCE = "expected exactly one of inline, file, redis and http"
 STORE = "expected exactly one of keys and stream"
 URL = "not a URL to fetch facts from"
 PLAIN = "expected a plain path"
+SPECIAL = ("a\nb", 'a"b', "a'b", "a\\b", "$a", "`a`", "\x7f")
+"""Parts of paths with a meaning in files that hosts read."""
 ADDRESS = "not an address; expected a form such as 127.0.0.1:8640"
 SERVICE = "not a host and a port"
 SCHEDULE = "not a schedule; expected five fields"
@@ -90,6 +92,10 @@ BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
     ("dataset in body should match", (("virtualMachine.storage", {"dataset": "/zroot"}),)),
     ("dataset in body should match", (("virtualMachine.storage", {"dataset": "zroot/../tank"}),)),
     (PLAIN, (("virtualMachine.storage", {"directory": "/vms/../etc"}),)),
+    *(
+        ("storage.directory in body should match", (("virtualMachine.storage", {"directory": f"/vms/{part}"}),))
+        for part in SPECIAL
+    ),
     ("virtualMachine.image in body should match", (("virtualMachine.image", "../secret"),)),
     ("checksum in body should match", (("virtualMachine.checksum", "xy" * 64),)),
     ("not the URL of a mirror", (("virtualMachine.mirror", "ftp://mirror.example.org"),)),
@@ -258,6 +264,7 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("the range does not begin at this address", (("network", {"addresses": "127.0.10.1/24"}),)),
         ("monitorPort in body should be greater than or equal to 1", (("network", {"monitorPort": 0}),)),
         ("spec.directory in body should match", (("directory", "var/lib"),)),
+        *(("spec.directory in body should match", (("directory", f"/var/{part}"),)) for part in SPECIAL),
         (PLAIN, (("directory", "/var/../etc"),)),
         ("spec.image in body should match", (("image", "../other"),)),
         ("spec.image in body should match", (("image", "a/b"),)),
