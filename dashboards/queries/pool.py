@@ -74,7 +74,8 @@ PANELS = (
     Panel(
         "members",
         "Members",
-        "Each member: where it runs, and what it has. local: on the operator's own machine; linux: on a host over SSH.",
+        "Each member: where it runs, and what it has. local: on the operator's own machine; linux: on a host over SSH; "
+        "bhyve: in a jail of a virtual machine.",
         Kind.TABLE,
         "short",
         (
@@ -121,6 +122,41 @@ PANELS = (
         Kind.TIMESERIES,
         "short",
         (Query(f"sum by (member) (shai_sessions_active{{{MEMBER}}})", "{{member}}"),),
+        stacked=True,
+    ),
+    Panel(
+        "hosts",
+        "Hosts that are reached",
+        "Hosts of virtual machines (provider bhyve): when the operator's look at each succeeded.",
+        Kind.STATES,
+        "short",
+        (Query(f"max by (host) (shai_host_reached{{{NAMESPACE}}})", "{{host}}"),),
+        states=(("0", "not reached", "bad"), ("1", "reached", "good")),
+    ),
+    Panel(
+        "machines",
+        "Virtual machines by state",
+        "Virtual machines of pools with provider bhyve. unknown: their host is not reached.",
+        Kind.TIMESERIES,
+        "short",
+        (Query(f"sum by (state) (shai_virtual_machines{{{NAMESPACE}}})", "{{state}}"),),
+        stacked=True,
+    ),
+    Panel(
+        "free",
+        "Free memory of hosts",
+        "Free memory of each host of virtual machines, at the operator's last look.",
+        Kind.TIMESERIES,
+        "bytes",
+        (Query(f"max by (host) (shai_host_free_memory_bytes{{{NAMESPACE}}})", "{{host}}"),),
+    ),
+    Panel(
+        "jails",
+        "Jails by host",
+        "Members that are placed on each host of virtual machines.",
+        Kind.TIMESERIES,
+        "short",
+        (Query(f"sum by (host) (shai_host_jails{{{NAMESPACE}}})", "{{host}}"),),
         stacked=True,
     ),
     Panel(

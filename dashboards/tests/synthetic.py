@@ -56,6 +56,7 @@ _OF: dict[str, dict[str, tuple[str, ...]]] = {
     "mode": {"shai_pipeline_mode": ("baseline", "dynamic", "shai")},
     "state": {
         "shai_pool_members": ("desired", "current", "ready", "available", "updated"),
+        "shai_virtual_machines": ("running", "stopped", "broken", "pending", "replacing", "unknown"),
         "shai_capability_sets": ("current", "stale"),
         "shai_benchmark_slices": ("done", "planned"),
     },

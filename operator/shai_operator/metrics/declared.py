@@ -51,6 +51,7 @@ _BOUND = Label("bound", "value: the estimate; low, high: the ends of its 95 % in
 
 _OF_POOL = (_POOL, _NAMESPACE)
 _OF_MEMBER = (_POOL, _NAMESPACE, _MEMBER)
+_OF_HOST = (*_OF_POOL, Label("host", "name of a host that the pool lists"))
 _OF_PIPELINE = (_NAMESPACE, _PIPELINE)
 _OF_BENCHMARK = (_NAMESPACE, _BENCHMARK, _PIPELINE)
 _OF_SERIES = (
@@ -107,7 +108,7 @@ METRICS: tuple[Metric, ...] = (
         GAUGE,
         (
             *_OF_POOL,
-            Label("provider", "where members are installed: local, linux"),
+            Label("provider", "where members are installed: local, linux, bhyve"),
             Label(
                 "state",
                 "desired: by the spec; current: that exist; ready: that serve their bundle; available: ready and not "
@@ -122,7 +123,7 @@ METRICS: tuple[Metric, ...] = (
         GAUGE,
         (
             *_OF_MEMBER,
-            Label("provider", "where it is installed: local, linux"),
+            Label("provider", "where it is installed: local, linux, bhyve"),
             Label("host", "name of its host; empty: the operator's own machine"),
             Label("image", "image that is installed"),
             Label("release", "release in force; empty: none"),
@@ -131,6 +132,32 @@ METRICS: tuple[Metric, ...] = (
         "A member, and what it has; always 1.",
     ),
     Metric("shai_member_ready", GAUGE, _OF_MEMBER, "", "1 when the member serves its bundle, otherwise 0."),
+    # Hosts of virtual machines.
+    Metric(
+        "shai_host_reached", GAUGE, _OF_HOST, "", "1 when the operator's last look at a host succeeded, otherwise 0."
+    ),
+    Metric(
+        "shai_host_free_memory_bytes",
+        GAUGE,
+        _OF_HOST,
+        "bytes",
+        "Free memory of a host at the last look that succeeded, in steps of 256 MiB.",
+    ),
+    Metric("shai_host_jails", GAUGE, _OF_HOST, "", "Members of a pool that are placed on a host, each in a jail."),
+    Metric(
+        "shai_virtual_machines",
+        GAUGE,
+        (
+            *_OF_HOST,
+            Label(
+                "state",
+                "running, stopped, broken: as the host says; pending: not made yet; replacing: being replaced; "
+                "unknown: the host is not reached",
+            ),
+        ),
+        "",
+        "Virtual machines of a pool that are placed on a host.",
+    ),
     # Rollouts.
     Metric(
         "shai_rollout_info",

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from shai_operator.metrics.samples import COMPLETED, ROLLED_BACK, Sample
-from shai_operator.reconcile.conditions import TRUE
+from shai_operator.reconcile import machine_status
+from shai_operator.reconcile.conditions import FALSE, TRUE
 from shai_operator.reconcile.objects import deleting, name, spec, status
 
 if TYPE_CHECKING:
@@ -24,11 +26,15 @@ _STATES = {
 """Values of the label ``state``, and the fields of the status that they are read from."""
 
 
+_MEBIBYTE = 1024 * 1024
+
+
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
     """Yield the samples of all pools."""
     for pool in snapshot.objects["JailPool"]:
         labels = name(pool), str(status(pool).get("namespace") or "")
         yield from _members(pool, labels)
+        yield from _hosts(pool, labels)
         yield from _rollout(pool, labels)
         for track, usage in snapshot.tracks.get(name(pool), {}).items():
             yield Sample("shai_rollout_track_denial_ratio", (*labels, track), float(usage.denials))
@@ -51,6 +57,19 @@ def _members(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
         described = (str(row.get(field) or "") for field in ("host", "image", "release"))
         yield Sample("shai_member_info", (*member, provider, *described), 1)
         yield Sample("shai_member_ready", member, row.get("ready") == TRUE)
+
+
+def _hosts(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
+    known = status(pool)
+    machines = Counter((str(row.get("host") or ""), str(row["state"])) for row in known.get("virtualMachines") or ())
+    for row in known.get("hosts") or ():
+        host = (*labels, str(row["name"]))
+        if row.get("reached") in {TRUE, FALSE}:
+            yield Sample("shai_host_reached", host, row["reached"] == TRUE)
+        yield Sample("shai_host_free_memory_bytes", host, int(row.get("freeMemoryMebibytes") or 0) * _MEBIBYTE)
+        yield Sample("shai_host_jails", host, int(row.get("jails") or 0))
+        for state in machine_status.STATES:
+            yield Sample("shai_virtual_machines", (*host, state.lower()), machines[str(row["name"]), state])
 
 
 def _rollout(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ from shai_operator.reconcile.conditions import FALSE, TRUE
 from shai_operator.reconcile.machines import REPLACING, has_machines, jails, machine_address
 from shai_operator.reconcile.objects import name, spec, status
 from shai_operator.reconcile.orphans import DELETE
-from shai_operator.reconcile.surveys import machine_name
+from shai_operator.reconcile.surveys import BROKEN, RUNNING, STOPPED, machine_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,8 @@ _PLACEMENT_LIMIT = 8192
 _MEMORY_STEP = 256
 """Free memory is written in steps of so many MiB: it changes all the time, and every write is an event for watchers."""
 _PENDING, _UNKNOWN = "Pending", "Unknown"
+STATES = (RUNNING, STOPPED, BROKEN, _PENDING, REPLACING, _UNKNOWN)
+"""States of a virtual machine."""
 
 
 def write(

@@ -24,6 +24,17 @@ POOL = resource(
         "namespace": "search", "replicas": 2, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 2,
         "stableRelease": "old", "candidateRelease": "new",
         "rollout": {"release": "new", "step": 1, "steps": 2, "reason": "Inconclusive"},
+        "hosts": [
+            {"name": "red", "reached": "True", "freeMemoryMebibytes": 2048, "virtualMachines": 2, "jails": 3},
+            {"name": "blue", "reached": "False", "freeMemoryMebibytes": 0, "virtualMachines": 1, "jails": 1},
+            {"name": "new", "reached": "Unknown", "freeMemoryMebibytes": 0, "virtualMachines": 0, "jails": 0},
+        ],
+        "virtualMachines": [
+            {"name": "default-vm-0", "host": "red", "state": "Running", "jails": 2},
+            {"name": "default-vm-1", "host": "red", "state": "Broken", "jails": 1, "message": "exit code 3"},
+            {"name": "default-vm-2", "host": "blue", "state": "Unknown", "jails": 1},
+            {"name": "default-vm-3", "state": "Pending", "jails": 1},
+        ],
         "members": [
             {"name": "default-0", "ordinal": 0, "host": "red", "address": "10.0.0.1", "image": "v1", "release": "new",
              "configuration": "c", "ready": "True", "reason": "Ready", "message": "fine"},
