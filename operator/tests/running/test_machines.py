@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,15 +122,17 @@ def test_orphans_are_found_and_deleted_on_request(
     freebsd.machine("foreign-vm-0", "foreign", "f" * 64, CHECKSUM)
     freebsd.machine("torn-vm-0", "orphans", mark, CHECKSUM)
     (freebsd.storage / "vms" / "torn-vm-0" / "vm.json").write_text("")
+    strange = os.fsdecode(b"z\xff\n\x1b")
+    (freebsd.storage / "vms" / strange).mkdir()
     pool = SmallPool(devcluster, new_namespace(), site, "orphans")
     pool.make(**spec(freebsd, login(devcluster, freebsd, "orphans-login"), replicas=0))
-    names = ["rack/forgotten-vm-0", "rack/orphans-vm-9", "rack/torn-vm-0"]
+    names = ["rack/forgotten-vm-0", "rack/orphans-vm-9", "rack/torn-vm-0", "rack/z???"]
     until(lambda: pool.status().get("orphans") == names, "orphans are listed", PATIENCE_SECONDS)
     until(lambda: told(devcluster, "orphans", "OrphansFound", *names), "an event lists them", PATIENCE_SECONDS)
-    assert len(freebsd.machines()) == 4
+    assert len(freebsd.machines()) == 5
     asked = "shai.dev/delete-orphans=rack/forgotten-vm-0,rack/foreign-vm-0"
     devcluster.kubectl("annotate", "jailpool", "orphans", asked)
-    left = {"orphans-vm-9", "foreign-vm-0", "torn-vm-0"}
+    left = {"orphans-vm-9", "foreign-vm-0", "torn-vm-0", strange}
     until(lambda: freebsd.machines() == left, "the one that was named is gone", 120)
     until(lambda: pool.status().get("orphans") == names[1:], "the others are still listed", PATIENCE_SECONDS)
     pool.delete()
