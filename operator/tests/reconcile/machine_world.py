@@ -71,6 +71,8 @@ class MachineWorld(World):
         """Images whose machines nobody can reach."""
         self.broken: set[str] = set()
         """Machines that nobody can reach, although they run."""
+        self.broken_by = "GuestUnreachable"
+        """The reason of their members' failures."""
         self.dark: set[str] = set()
         """Hosts that nobody can reach."""
         self._stale: dict[str, int] = {}
@@ -212,7 +214,7 @@ class MachineWorld(World):
         vm = self.vms.setdefault(called, VirtualMachine(action.host, one.image))
         assert vm.host == action.host, f"{called} runs on {vm.host} and is made on {action.host}"
         if vm.image in self.bad or called in self.broken:
-            self._fail(one.name, "GuestUnreachable")
+            self._fail(one.name, self.broken_by)
             return
         self.troubles.pop(one.name, None)
         self.healed[one.name] = 0

@@ -232,6 +232,29 @@ def test_a_machine_that_cannot_be_reached_is_replaced() -> None:
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "NoVirtualization", "StorageFull", "ImageFetchFailed", "ChecksumMismatch", "ArchitectureMismatch", "JailStuck",
+        "GuestUnreachable", "BridgeConflict", "ClockSkew", "EnforcementInsufficient", "AuthenticationFailed",
+        "HostKeyMismatch", "PlaybookFailed", "TimedOut", "ImageMissing",
+    ],
+)  # fmt: skip
+def test_what_fails_is_told_and_listed(reason: str) -> None:
+    """Whatever an attempt has left is in the status until it is whole or gone."""
+    world = ready()
+    world.upgrade(OLD, replacement="Manual")
+    world.broken, world.broken_by = {"default-vm-0"}, reason
+    world.events.clear()
+    world.settle(10, seconds=30)
+    assert world.condition("JailPool", "default", "Provisioned") == ("False", reason)
+    assert f"default-0: {reason}" in message(world, "Provisioned")
+    told = [event for event in world.events if event.reason == reason]
+    assert any("default-0" in event.message for event in told), world.events
+    assert "default-vm-0" in [row["name"] for row in world.status["virtualMachines"]]
+    assert removed(world) == []
+
+
 def test_unless_it_may_not_be_replaced() -> None:
     world = ready()
     world.upgrade(OLD, replacement="Manual")
