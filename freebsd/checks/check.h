@@ -48,6 +48,9 @@ extern const struct check random_checks[];
 extern const struct check limit_checks[];
 extern const struct check unload_checks[];
 extern const struct check stress_checks[];
+extern const struct check attack_checks[];
+extern const struct check arbitrary_checks[];
+extern const struct check layer_checks[];
 
 /* Returns a specification with nothing but its version and source. */
 struct lwc_spec plain_spec(void);

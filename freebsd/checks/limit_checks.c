@@ -109,6 +109,54 @@ memory_locked(void)
 	REQUIRE(read_variable("shai.count.kibibytes") >= before + 64 * 4);
 }
 
+/* The same of a call on behalf of a context: it is not current afterwards either. */
+static void
+memory_on_behalf(void)
+{
+	int64_t limit = read_variable("shai.limit.kibibytes_per_user"), before, now;
+	struct lwc_spec spec = plain_spec();
+	char *pages = map_pages(64);
+	struct lwc_event event;
+	long result;
+
+	REQUIRE_EQUAL(lwc_create(&spec, &event), 0);
+	before = read_variable("shai.count.kibibytes");
+	REQUIRE_EQUAL(lwc_syscall(event.descriptor, LWC_USE_FILES, SYS_dup2, 0, 5000, 0), 5000);
+	now = read_variable("shai.count.kibibytes");
+	REQUIRE(now >= before + 5000 * 40 / 1024);
+	REQUIRE_EQUAL(
+	    lwc_syscall(event.descriptor, LWC_USE_MEMORY, SYS_mlock, (long)pages, 64 * 4096, 0), 0);
+	REQUIRE(read_variable("shai.count.kibibytes") >= now + 64 * 4);
+	/* Who has more than is allowed makes no more such calls. */
+	REQUIRE_EQUAL(write_variable("shai.limit.kibibytes_per_user", (uint32_t)now), 0);
+	result = lwc_syscall(event.descriptor, LWC_USE_FILES, SYS_dup2, 0, 9000, 0);
+	REQUIRE_EQUAL(write_variable("shai.limit.kibibytes_per_user", (uint32_t)limit), 0);
+	REQUIRE_EQUAL(result, -EAGAIN);
+	REQUIRE_EQUAL(CALL1(SYS_close, event.descriptor), 0);
+	REQUIRE(read_variable("shai.count.kibibytes") <= before);
+}
+
+/* All users together: root, also of a jail, can become any of them. */
+static void
+memory_of_all(void)
+{
+	int64_t limit = read_variable("shai.limit.kibibytes");
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	int ends[2];
+	long context, channel;
+
+	REQUIRE(limit > 0);
+	REQUIRE_EQUAL(
+	    write_variable("shai.limit.kibibytes", (uint32_t)read_variable("shai.count.kibibytes")),
+	    0);
+	context = lwc_create(&spec, &event);
+	channel = shai_channel(ends);
+	REQUIRE_EQUAL(write_variable("shai.limit.kibibytes", (uint32_t)limit), 0);
+	REQUIRE_EQUAL(context, -EAGAIN);
+	REQUIRE_EQUAL(channel, -EAGAIN);
+}
+
 /* The parameters are pairs of name and value, each with its length. */
 struct parameter {
 	const void *base;
@@ -137,6 +185,8 @@ try_calls(long create_result, long channel_result)
 	struct lwc_event event;
 	int ends[2] = {-1, -1}, descriptor = 0;
 
+	/* Root of a jail sets no limits. */
+	REQUIRE_EQUAL(write_variable("shai.limit.channels", 1), -EPERM);
 	REQUIRE_EQUAL(shai_channel(ends), channel_result);
 	REQUIRE_EQUAL(lwc_create(&spec, &event), create_result);
 	if (create_result == 0)
@@ -185,6 +235,8 @@ const struct check limit_checks[] = {
     {"grants are memory of the user", memory_of_grants, 0},
     {"tables of descriptors are memory of the user", memory_of_tables, 0},
     {"locked pages are memory of the user", memory_locked, 0},
+    {"what a call on behalf keeps is memory of the user", memory_on_behalf, 0},
+    {"memory of all users", memory_of_all, 0},
     {"nothing in a jail without allow.shai", jails_need_permission, 0},
     {"everything in a jail with allow.shai", jails_with_permission, 0},
     {NULL, NULL, 0},

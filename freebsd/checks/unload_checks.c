@@ -4,6 +4,7 @@
  */
 #include <sys/fcntl.h>
 #include <sys/ioccom.h>
+#include <sys/linker.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -131,6 +132,44 @@ unload_is_refused_during_a_close(void)
 	REQUIRE_EQUAL(wait_for(child), 0);
 }
 
+/*
+ * A program that is executed has no contexts any more while its call has not ended: here
+ * it waits in the close of a descriptor. Then the module may go.
+ */
+static void
+unload_during_an_execution(void)
+{
+	static const char nothing[] = "nothing";
+	static struct kld_file_stat status = {.version = sizeof(status)};
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	long child, module = CALL1(SYS_kldfind, "shai.ko");
+	int there[2], suspended;
+	char byte;
+
+	REQUIRE_EQUAL(CALL2(SYS_kldstat, module, &status), 0);
+	make_root_writable();
+	REQUIRE_EQUAL(CALL2(SYS_pipe2, there, 0), 0);
+	child = CALL0(SYS_fork);
+	if (child == 0) {
+		REQUIRE(open_file("/held", O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0);
+		REQUIRE_EQUAL(lwc_create(&spec, &event), 0);
+		REQUIRE_EQUAL(CALL1(SYS_close, event.descriptor), 0);
+		REQUIRE_EQUAL(CALL3(SYS_read, there[0], &byte, 1), 1);
+		execute(nothing);
+	}
+	while (read_variable("shai.count.processes") == 0)
+		(void)CALL0(SYS_sched_yield);
+	suspended = suspend("/held");
+	REQUIRE_EQUAL(CALL3(SYS_write, there[1], "x", 1), 1);
+	while (read_variable("shai.count.processes") != 0)
+		(void)CALL0(SYS_sched_yield);
+	REQUIRE_EQUAL(CALL1(SYS_kldunload, module), 0);
+	REQUIRE_EQUAL(CALL1(SYS_close, suspended), 0);
+	REQUIRE_EQUAL(wait_for(child), 20); /* the program finds no module */
+	REQUIRE(CALL1(SYS_kldload, status.pathname) > 0);
+}
+
 /* A file on its way through a socket is in no table. */
 static void
 unload_is_refused_in_flight(void)
@@ -176,6 +215,7 @@ const struct check unload_checks[] = {
     {"unloading is refused while in use", unload_is_refused, 0},
     {"unloading is refused for a descriptor kept by execve", unload_is_refused_for_a_descriptor, 0},
     {"unloading is refused in the middle of a close", unload_is_refused_during_a_close, 0},
+    {"unloading in the middle of execve", unload_during_an_execution, 0},
     {"unloading is refused for a file in flight", unload_is_refused_in_flight, 0},
     {NULL, NULL, 0},
 };

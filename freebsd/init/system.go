@@ -15,6 +15,7 @@ import (
 const (
 	sysKldload   = 304
 	sysKldunload = 305
+	sysKldfind   = 306
 	sysNmount    = 378
 	sysSysctl    = 202
 
@@ -52,6 +53,18 @@ func loadModule(path string) (uintptr, error) {
 		return 0, err
 	}
 	id, _, errno := syscall.Syscall(sysKldload, uintptr(unsafe.Pointer(name)), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return id, nil
+}
+
+func findModule(name string) (uintptr, error) {
+	text, err := syscall.BytePtrFromString(name)
+	if err != nil {
+		return 0, err
+	}
+	id, _, errno := syscall.Syscall(sysKldfind, uintptr(unsafe.Pointer(text)), 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

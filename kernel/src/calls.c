@@ -363,6 +363,7 @@ call_with(struct thread *td, struct lwc_process *process,
 	error = call_audited(td, number, arguments);
 	process->borrowed--;
 	lwc_exchange(td, &target->resources, resources, NULL);
+	lwc_pin_present(process, target);
 	if ((resources & LWC_USE_CREDENTIALS) != 0)
 		audit_caller(td, number, error);
 	return (error);
@@ -394,6 +395,8 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 	    arguments->number, (const syscallarg_t *)values);
 	if (error == 0 && target.context == process->current)
 		error = EBUSY;
+	if (error == 0 && lwc_is_overcharged(process->user))
+		error = EAGAIN;
 	if (error == 0)
 		error = call_with(td, process, target.context,
 		    arguments->resources, arguments->number, values);

@@ -31,6 +31,24 @@
 	    int (*)(struct thread *, struct sysent **)                         \
 	    : ENTER_BY_REFERENCE(td, entry))
 
+/*
+ * Whether a debugger has the thread make a call (PT_SC_REMOTE, since 15), in
+ * the middle of a stop.
+ */
+#ifdef TDB_SCREMOTEREQ
+#define IS_DEBUGGERS_CALL(td) (((td)->td_dbgflags & TDB_SCREMOTEREQ) != 0)
+#else
+#define IS_DEBUGGERS_CALL(td) false
+#endif
+
+/* A call from which the kernel does not return to its caller, but to the
+ * caller's. GCC does so without being told. */
+#if __has_attribute(musttail)
+#define RETURN_BY __attribute__((musttail)) return
+#else
+#define RETURN_BY return
+#endif
+
 /* Gets a descriptor's file, with a reference, and a copy of its Capsicum
  * rights. */
 static inline int

@@ -218,6 +218,10 @@ thread_leave(struct thread *td, struct lwc_thread_state *state)
 	PROC_LOCK(p);
 	state->pending = td->td_siglist;
 	sigqueue_flush(&td->td_sigqueue);
+	if (SIGISMEMBER(state->pending, SIGKILL)) { /* is for the process */
+		SIGDELSET(state->pending, SIGKILL);
+		tdsignal(td, SIGKILL);
+	}
 	PROC_UNLOCK(p);
 }
 

@@ -227,17 +227,21 @@ void lwc_machine_return(struct thread *td, register_t value);
 /* pinned.c */
 int lwc_pin(struct lwc_process *process, struct lwc_context *context,
     const struct lwc_resources *resources);
+void lwc_pin_present(struct lwc_process *process, struct lwc_context *context);
 int lwc_charge_conduit(
     struct lwc_process *process, struct lwc_context *context);
 void lwc_unpin(struct lwc_process *process, struct lwc_context *context);
 
 /* limits.c */
+void lwc_limits_init(void);
 int lwc_charge_context(struct lwc_process *process);
 void lwc_discharge_context(struct lwc_process *process);
 void lwc_charge_process(struct lwc_process *process, uid_t uid);
 void lwc_discharge_process(struct lwc_process *process);
 bool lwc_conduit_fits(const struct lwc_context *context);
 int lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount);
+void lwc_charge_present(struct lwc_user *user, u_int *charged, u_int amount);
+bool lwc_is_overcharged(const struct lwc_user *user);
 int shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user);
 void shai_discharge_channel(struct lwc_user *user, u_int amount);
 bool shai_in_use(void);

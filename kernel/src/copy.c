@@ -245,6 +245,10 @@ lwc_copy_files(struct thread *td, struct filedesc *from,
 	int error = 0;
 
 	copy = fdcopy(from);
+	/* The kernel's hint, below which it looks for no free number, is beyond
+	 * those of contexts that lie beside each other: they would get others.
+	 */
+	copy->fd_freefile = 0;
 	kept = lwc_install_files(p, copy);
 	for (u_int i = 0; i < count && error == 0; i++)
 		error = apply_descriptors(td, from, &descriptors[i]);

@@ -41,6 +41,7 @@ static u_int conduits_per_context = 65536;
 static u_int channels_in_all = 16384;
 static u_int channels_per_user = 1024;
 static u_int kibibytes_per_user = 65536;
+static u_int kibibytes_in_all; /* 0: not set */
 
 SYSCTL_ROOT_NODE(OID_AUTO, shai, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Shai");
 static SYSCTL_NODE(
@@ -62,6 +63,8 @@ SYSCTL_UINT(_shai_limit, OID_AUTO, channels_per_user, CTLFLAG_RWTUN,
 SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes_per_user, CTLFLAG_RWTUN,
     &kibibytes_per_user, 0,
     "Memory that contexts and channels of a real user may pin, in KiB");
+SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes, CTLFLAG_RWTUN, &kibibytes_in_all,
+    0, "Memory that contexts and channels of all users may pin, in KiB");
 SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0,
     "Processes with contexts");
 SYSCTL_UINT(
@@ -79,6 +82,17 @@ SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
     "Switches since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, withheld, CTLFLAG_RD, &withheld, 0,
     "Descriptors for which the receiver had no capability");
+
+/*
+ * A process of root can become any user, also in a jail, so the users' limits
+ * do not bound what a jail takes.
+ */
+void
+lwc_limits_init(void)
+{
+	if (kibibytes_in_all == 0)
+		kibibytes_in_all = MIN(~0u, ptoa((uint64_t)physmem) / 8 / 1024);
+}
 
 static struct lwc_user *
 find_user(uid_t uid)
@@ -145,6 +159,15 @@ lwc_discharge_process(struct lwc_process *process)
 	process->user = NULL;
 }
 
+static void
+set_charge(struct lwc_user *user, u_int *charged, u_int amount)
+{
+	mtx_assert(&lwc_lock, MA_OWNED);
+	user->kibibytes += amount - *charged;
+	kibibytes += amount - *charged;
+	*charged = amount;
+}
+
 /*
  * Replaces what is charged to a user for something: *charged becomes the new
  * amount. Less is always possible.
@@ -158,15 +181,35 @@ lwc_charge_memory(struct lwc_user *user, u_int *charged, u_int amount)
 		return (0);
 	mtx_lock(&lwc_lock);
 	if (amount > *charged &&
-	    user->kibibytes - *charged + amount > kibibytes_per_user) {
+	    (user->kibibytes - *charged + amount > kibibytes_per_user ||
+		kibibytes - *charged + amount > kibibytes_in_all))
 		error = EAGAIN;
-	} else {
-		user->kibibytes += amount - *charged;
-		kibibytes += amount - *charged;
-		*charged = amount;
-	}
+	else
+		set_charge(user, charged, amount);
 	mtx_unlock(&lwc_lock);
 	return (error);
+}
+
+/* The same for what is there already: the limits may be exceeded. */
+void
+lwc_charge_present(struct lwc_user *user, u_int *charged, u_int amount)
+{
+	mtx_lock(&lwc_lock);
+	set_charge(user, charged, amount);
+	mtx_unlock(&lwc_lock);
+}
+
+/* Reports whether a user, or all together, have more than the limits allow. */
+bool
+lwc_is_overcharged(const struct lwc_user *user)
+{
+	bool exceeded;
+
+	mtx_lock(&lwc_lock);
+	exceeded = user->kibibytes > kibibytes_per_user ||
+		   kibibytes > kibibytes_in_all;
+	mtx_unlock(&lwc_lock);
+	return (exceeded);
 }
 
 int

@@ -223,6 +223,7 @@ load(void)
 	    "Jail may use light-weight contexts and descriptor channels");
 	if (allow_shai == 0)
 		return (ENOSPC);
+	lwc_limits_init();
 	lwc_redirect_init();
 	error = register_calls();
 	if (error != 0)

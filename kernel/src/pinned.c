@@ -37,6 +37,18 @@ lwc_pin(struct lwc_process *process, struct lwc_context *context,
 	    process->user, &context->kibibytes, kibibytes_of(resources)));
 }
 
+/*
+ * A call on behalf of a context may have locked pages of it, or enlarged its
+ * table. That cannot be undone. While a user has too much, such calls are
+ * refused, so it is one call at most by which the limit is exceeded.
+ */
+void
+lwc_pin_present(struct lwc_process *process, struct lwc_context *context)
+{
+	lwc_charge_present(process->user, &context->kibibytes,
+	    kibibytes_of(&context->resources));
+}
+
 int
 lwc_charge_conduit(struct lwc_process *process, struct lwc_context *context)
 {

@@ -145,6 +145,21 @@ call_natively(struct thread *td, struct lwc_process *process, int number,
 	return (lwc_native_call(td, number, arguments));
 }
 
+/*
+ * Reports whether a call can be left to the kernel's table without coming back.
+ * What executes a program discards the contexts before it ends, which may take
+ * long (it closes descriptors), and from then on the module can be unloaded.
+ */
+static bool
+is_made_directly(struct thread *td, int number)
+{
+	const struct sysent *entry = &sysent[number];
+
+	return ((entry->sy_thrcnt & SY_THR_STATIC) != 0 &&
+		(!IN_CAPABILITY_MODE(td) ||
+		    (entry->sy_flags & SYF_CAPENABLED) != 0));
+}
+
 static int
 dispatch(struct thread *td, void *arguments)
 {
@@ -154,11 +169,17 @@ dispatch(struct thread *td, void *arguments)
 	enum treatment treatment = treatment_of(number);
 	bool monitored = context->monitor != NULL;
 
+	/* A switch would change what the stop goes on with, and the debugger
+	 * holds the process, for which a discarded context waits. */
+	if (IS_DEBUGGERS_CALL(td))
+		return (EOPNOTSUPP);
 	if (monitored &&
 	    (rules_call_in(context->redirected, number) ||
 		treatment == TREAT_FORK || treatment == TREAT_EXECUTE ||
 		shared_state_call(td, number, td->td_sa.args)))
 		return (redirect(td, process, EPERM));
+	if (treatment == TREAT_EXECUTE && is_made_directly(td, number))
+		RETURN_BY sysent[number].sy_call(td, arguments);
 	error = call_natively(td, process, number, treatment, arguments);
 	/*
 	 * The thread is still in the same context, or in another one after a
