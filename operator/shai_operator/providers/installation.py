@@ -150,10 +150,10 @@ def _outcomes(report: Report, members: Sequence[Member]) -> dict[str, Outcome]:
 
 
 def _failure(report: Report, member: Member) -> Failure | None:
-    """Return a member's failure: its machine's comes first, because the member's own only follows from it."""
+    """Return a member's failure: its host's, then its machine's, because its own only follows from them."""
     failures = report.record.failures
     machine = member.machine.name if member.machine else ""
-    return failures.get(machine) or failures.get(member.name) or report.failure
+    return failures.get(inventory.MACHINE) or failures.get(machine) or failures.get(member.name) or report.failure
 
 
 def _time(text: str | None) -> datetime | None:
