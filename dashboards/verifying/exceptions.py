@@ -7,6 +7,7 @@ _NO_TRIAL = "The demo puts no policy in mode Audit or Warn."
 _NO_CANARY = "The demo's pool has one member, so that no canary is compared with others; docs/rollout.md has three."
 _NO_CHANGE = "The demo changes no facts while sessions run."
 _NO_SOURCE = "The demo's facts are in files and come from no FactSource."
+_NO_HOST = "The demo's pool is of provider local; only pools of provider bhyve have hosts of virtual machines."
 _NO_INTERVAL = "Size smoke measures one round, so that there are no intervals."
 _SOUND = "All is well in the demo: this counts what goes wrong."
 _QUICK = "The operator keeps up with the demo: few scrapes see an object that waits, and none a watch that is behind."
@@ -33,6 +34,10 @@ REASONS: dict[tuple[str, str], str] = {
     ("shai-rollout", "rolled-back"): _NO_CANARY,
     ("shai-pool", "unrecorded"): _SOUND,
     ("shai-pool", "rejected"): _SOUND,
+    ("shai-pool", "hosts"): _NO_HOST,
+    ("shai-pool", "machines"): _NO_HOST,
+    ("shai-pool", "free"): _NO_HOST,
+    ("shai-pool", "jails"): _NO_HOST,
     ("shai-pool", "sources"): _NO_SOURCE,
     ("shai-pool", "source-age"): _NO_SOURCE,
     ("shai-benchmark", "exceeded"): "The demo's Benchmark has no thresholds.",
