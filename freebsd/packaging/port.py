@@ -9,7 +9,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-_STAND_INS = Path(__file__).resolve().parent / "mk"
+MAKE = ("bmake", "-r", "-m", str(Path(__file__).resolve().parent / "mk"))
+"""FreeBSD's make, with stand-ins for the ports' framework."""
 _DIRECTORY = re.compile(r"@dir(?:\((\w+),(\w+),([0-7]{3,4})\))? (\S+)")
 
 
@@ -75,13 +76,15 @@ def read(folder: Path) -> Port:
 def variables(folder: Path, *names: str) -> list[str]:
     """Return the values of make's variables, by the make that FreeBSD has."""
     words = [word for name in names for word in ("-V", "${" + name + "}")]
-    # GNU make hands its flags on, which this make does not know.
-    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS"}}
     printed = subprocess.run(
-        ["bmake", "-r", "-m", str(_STAND_INS), *words],
-        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+        [*MAKE, *words], cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
     return printed.stdout.splitlines()
+
+
+def environment() -> dict[str, str]:
+    """Return the environment for MAKE: GNU make hands its flags on, which this make does not know."""
+    return {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS"}}
 
 
 def listed(plist: Path, prefix: str) -> Contents:

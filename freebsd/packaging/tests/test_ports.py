@@ -120,9 +120,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def of_the_module(sources: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the port of the module with variables and targets."""
     return subprocess.run(
-        ["bmake", "-r", "-m", str(stage.ROOT / "freebsd" / "packaging" / "mk"),
-         f"SRC_BASE={sources}", "ARCH=aarch64", "WRKDIR=/work", *words],
-        cwd=_PORTS / "shai-kmod", capture_output=True, text=True, check=False,
+        [*port.MAKE, f"SRC_BASE={sources}", "ARCH=aarch64", "WRKDIR=/work", *words],
+        cwd=_PORTS / "shai-kmod", env=port.environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
