@@ -116,7 +116,7 @@ func (s *successors) after(code []byte, secret [secretSize]byte) (observation, b
 	check(s.t, err)
 	_ = connection.(*net.TCPConn).CloseWrite() // the worker may have ended
 	found, err := s.observe(worker)
-	for ; errors.Is(err, io.EOF) && s.died < deadly; s.died++ {
+	for ; ended(err) && s.died < deadly; s.died++ {
 		found, err = s.observe(nil)
 	}
 	if err != nil {
@@ -124,6 +124,9 @@ func (s *successors) after(code []byte, secret [secretSize]byte) (observation, b
 	}
 	return found, found.process() == int(process)
 }
+
+// ended returns whether the worker has ended: before it read what it was told, the kernel resets.
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) }
 
 // deadly is how many roll-backs may end the worker, as a program can achieve by the trap flag.
 const deadly = 50
