@@ -53,7 +53,7 @@ class RemoteStack(Stack):
         if seen != {_OF_TASKS, _OF_MONITOR}:
             raise StackError(
                 f"the monitor at {self.monitor.name} does not count the CPU time of pipeline {self.pipeline}: "
-                "its image is older than this load generator, or its host is FreeBSD, where monitors do not count it"
+                "its image is older than this load generator"
             )
         return {name: math.floor(seconds * _NANO) for name, seconds in found.items()}
 

@@ -60,8 +60,7 @@ func New() *Metrics {
 	for _, succeeded := range []bool{true, false} {
 		m.factChanges.begin(m.monitor, values{resultOf(succeeded)})
 	}
-	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(), ofProcess())
 	return m
 }
 

@@ -77,7 +77,7 @@ func (m *Metrics) declareTasks(r *Readings) {
 		pipelineLabel, taskLabel, conduitLabel, Label{"direction", "reads or writes"}).merged(largest)
 	r.Workers = m.gauge("shai_workers", noUnit, "Workers of a task that serve users, with a session or without (Linux).",
 		pipelineLabel, taskLabel, Label{"kind", "rolled_back: serves one session after the other; forked: serves one"})
-	r.CPU = m.total("shai_cpu_seconds_total", seconds, "Processor time of a task, from the kernel (Linux). "+
+	r.CPU = m.total("shai_cpu_seconds_total", seconds, "Processor time of a task, from the kernel. "+
 		"That of the monitor itself is process_cpu_seconds_total.", pipelineLabel, taskLabel,
 		Label{"part", "task: its processes; supervisor: the process between them and the monitor"})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,17 +14,21 @@ import (
 // process is the kernel's information on a process.
 type process struct {
 	pid, parent int
-	ended       bool // a zombie
-	stopped     bool // by a signal
+	ended       bool          // a zombie
+	stopped     bool          // by a signal
+	used        time.Duration // processor time, without that of its children
+	ofChildren  time.Duration // processor time of children that it has waited for, with that of theirs
 }
 
 // Offsets in struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
 const (
-	processNumber = 72
-	processParent = 76
-	processState  = 388
-	stateStopped  = 4
-	stateZombie   = 5
+	processNumber   = 72
+	processParent   = 76
+	processUsed     = 328 // microseconds
+	processChildren = 352 // struct timeval
+	processState    = 388
+	stateStopped    = 4
+	stateZombie     = 5
 )
 
 // processesOf returns the processes that a variable beneath kern.proc lists.
@@ -40,10 +45,16 @@ func processesOf(variable string, argument int) ([]process, error) {
 		}
 		list = append(list, process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
 			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie,
-			stopped: text[processState] == stateStopped})
+			stopped: text[processState] == stateStopped, used: microseconds(text[processUsed:]),
+			ofChildren: time.Duration(binary.LittleEndian.Uint64(text[processChildren:]))*time.Second +
+				microseconds(text[processChildren+8:])})
 		text = text[size:]
 	}
 	return list, nil
+}
+
+func microseconds(text []byte) time.Duration {
+	return time.Duration(binary.LittleEndian.Uint64(text)) * time.Microsecond
 }
 
 // ParentOf returns the parent of a process.

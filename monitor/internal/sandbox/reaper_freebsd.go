@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,8 +85,6 @@ func enclose(spec Spec, _ plan.Plan) (enclosure, error) {
 
 func (enclosure) enter() error                        { return nil }
 func (enclosure) remove()                             {}
-func (enclosure) measure(int) CPU                     { return CPU{} }
-func (enclosure) used() time.Duration                 { return 0 }
 func (enclosure) endsWithKeeper() bool                { return false }
 func (enclosure) monitorsNumber(pid int) (int, error) { return pid, nil }
 func (enclosure) attributes() *syscall.SysProcAttr { // out of reach of the terminal's Ctrl-C

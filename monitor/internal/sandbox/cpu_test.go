@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package sandbox
 
@@ -16,6 +16,14 @@ import (
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 )
+
+// needShell skips the test on a bare kernel.
+func needShell(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skipf("its tasks are scripts: %v", err)
+	}
+}
 
 // timeSaid reads a line that "times" has printed.
 func timeSaid(t *testing.T, lines *bufio.Reader) (total time.Duration) {
@@ -33,6 +41,7 @@ func timeSaid(t *testing.T, lines *bufio.Reader) (total time.Duration) {
 // The processor time of a task is at least what its program says that it and its children have
 // used, with a cgroup and without one, while it runs and afterwards; it never shrinks.
 func TestProcessorTime(t *testing.T) {
+	needShell(t)
 	const work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 	for name, waived := range map[string]plan.Protection{"cgroup": 0, "processes": plan.TaskCgroup} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +77,7 @@ func TestProcessorTime(t *testing.T) {
 
 // The time that a program has used when it ends counts, whether anybody has looked before or not.
 func TestProcessorTimeOfAProgramThatEnds(t *testing.T) {
+	needShell(t)
 	// The shell counts what the process used before it was in its cgroup, too, and rounds to hundredths.
 	const tick = 10 * time.Millisecond
 	for name, waived := range map[string]plan.Protection{"cgroup": 0, "processes": plan.TaskCgroup} {
@@ -92,6 +102,7 @@ func TestProcessorTimeOfAProgramThatEnds(t *testing.T) {
 // What is asked of a process that is not there is nothing, and what is asked again and again
 // while programs end never shrinks.
 func TestProcessorTimeOfNobody(t *testing.T) {
+	needShell(t)
 	const nobody = 1 << 30
 	if used := (enclosure{}).measure(nobody); used != (CPU{}) {
 		t.Errorf("%+v", used)
