@@ -7,13 +7,16 @@ package monitor
 import (
 	"fmt"
 	"maps"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // Sys-E's front end with its fast engine: all of a search runs under the monitor.
@@ -47,8 +50,9 @@ func (s *stack) owned(name, owner, visibility string) {
 	s.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
-// searchesWith starts Sys-E with its engine, and has alice search.
-func (s *stack) searchesWith(fault, mode string) result {
+// useData puts documents and users into Sys-E with its engine.
+func (s *stack) useData(fault string) {
+	s.t.Helper()
 	s.startKeyValue()
 	s.useFrontEnd()
 	s.useEngine(fault)
@@ -59,10 +63,12 @@ func (s *stack) searchesWith(fault, mode string) result {
 	s.principal("alice", "de")
 	s.principal("bob", "de")
 	s.fact("regions", "prefix", "127.0.1.0/24", "de")
-	s.start()
+}
+
+// searched has alice search.
+func (s *stack) searched(mode string) result {
+	s.t.Helper()
 	_, err := s.monitor.StartTask(s.t.Context(), "probe", "search")
-	s.must(err)
-	_, err = s.monitor.SetMode(s.t.Context(), "probe", mode)
 	s.must(err)
 	alice := s.browse("127.0.1.1")
 	if status, session := alice.login("alice", "alice"); status != 200 || session.Mode != mode {
@@ -82,7 +88,11 @@ func TestFastEngine(t *testing.T) {
 		for _, fault := range slices.Sorted(maps.Keys(withheld)) {
 			t.Run(mode+"/"+fault, func(t *testing.T) {
 				s := newStack(t)
-				found := s.searchesWith(fault, mode)
+				s.useData(fault)
+				s.start()
+				_, err := s.monitor.SetMode(t.Context(), "probe", mode)
+				s.must(err)
+				found := s.searched(mode)
 				if !found.has(alices, everybodys) || found.Withheld != withheld[fault] {
 					t.Errorf("alice's results: %+v", found)
 				}
@@ -94,5 +104,45 @@ func TestFastEngine(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// enforceNothing has Sys-E run in mode baseline, in which its front end verifies logins by itself
+// and has a store without users.
+func (s *stack) enforceNothing() {
+	s.t.Helper()
+	directory := s.t.TempDir()
+	keys, socket := filepath.Join(directory, "keys.jsonl"), filepath.Join(directory, "kv")
+	s.must(os.WriteFile(keys, []byte(strings.Join(s.facts, "\n")+"\n"), 0o644))
+	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777",
+		"--save", "", "--dir", directory)
+	waiting.Server(s.t, server, func() bool {
+		connection, err := net.Dial("unix", socket)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err == nil
+	})
+	text := strings.Replace(s.manifests["pipeline.yaml"], "mode: shai", "mode: baseline", 1)
+	s.manifests["pipeline.yaml"] = strings.Replace(text, "syse-frontend, ",
+		fmt.Sprintf("syse-frontend, --keys, %s, --keyvalue, %s, ", keys, socket), 1)
+}
+
+// In mode baseline, what a broken engine leaks reaches the user.
+func TestFastEngineInModeBaseline(t *testing.T) {
+	found := map[string][]string{"none": {alices, everybodys}, "ignore-attributes": {alices, bobs, everybodys}}
+	for _, fault := range slices.Sorted(maps.Keys(found)) {
+		t.Run(fault, func(t *testing.T) {
+			s := newStack(t)
+			s.useData(fault)
+			s.enforceNothing()
+			s.open()
+			s.apply()
+			_, err := s.monitor.StartTask(t.Context(), "probe", "worker")
+			s.must(err)
+			if got := s.searched("baseline"); !got.has(found[fault]...) || got.Withheld != 0 {
+				t.Errorf("alice's results: %+v", got)
+			}
+		})
 	}
 }

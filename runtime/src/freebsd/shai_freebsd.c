@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capsicum.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -246,7 +247,7 @@ shai_backend_open_in_view(int directory, const char *name)
 	}
 	if (directory < 0)
 		return -1;
-	return openat(directory, rest, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return (int)syscall(SYS_openat, directory, rest, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 int

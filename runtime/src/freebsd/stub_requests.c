@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -28,8 +29,8 @@ open_class(struct stub *stub, uint32_t class)
 		return -1;
 	}
 	shai_view_class_name(class, name);
-	return stub_for_reading(
-	    openat(stub->view, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	return stub_for_reading((int)syscall(
+	    SYS_openat, stub->view, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 static void
@@ -158,7 +159,7 @@ open_in_view(struct stub *stub, const char *rest, int flags)
 	directory = open_class(stub, class);
 	if (directory < 0)
 		return -1;
-	descriptor = openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	descriptor = (int)syscall(SYS_openat, directory, name, flags | O_NOFOLLOW | O_CLOEXEC);
 	error = errno;
 	(void)close(directory);
 	errno = error;

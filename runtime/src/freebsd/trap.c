@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -40,7 +41,7 @@ open_natively(const char *path, int flags, uint32_t mode, bool *refused)
 		*refused = false;
 		return capability->number; /* the path of a pipe or channel is its number */
 	}
-	descriptor = openat(capability->number, rest, flags | O_CLOEXEC, mode);
+	descriptor = (int)syscall(SYS_openat, capability->number, rest, flags | O_CLOEXEC, mode);
 	*refused = descriptor < 0 && (errno == ENOTCAPABLE || errno == ECAPMODE);
 	return descriptor;
 }

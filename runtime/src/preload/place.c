@@ -148,6 +148,17 @@ shai_place_status(const struct shai_place *place, bool follow, struct stat *stat
 }
 
 int
+shai_place_access_reserved(const struct shai_place *place, int mode)
+{
+	if (((mode & R_OK) != 0 && (place->rights & SHAI_RIGHT_READ) == 0) ||
+	    ((mode & W_OK) != 0 && (place->rights & SHAI_RIGHT_WRITE) == 0) || (mode & X_OK) != 0) {
+		errno = EACCES;
+		return -1;
+	}
+	return 0;
+}
+
+int
 shai_place_refuse(void)
 {
 	errno = EPERM;

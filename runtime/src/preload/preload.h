@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "paths.h"
@@ -60,6 +61,9 @@ bool shai_place_covered(struct shai_place *place, const char *path);
  */
 int shai_place_open(const struct shai_place *place, int flags, mode_t mode);
 
+/* Does the work of fopen(3) on the file that the place names. Returns NULL with errno. */
+FILE *shai_place_stream(const struct shai_place *place, const char *mode);
+
 /*
  * Opens the file that the place names for its metadata only. The caller releases the
  * descriptor with shai_place_release. Returns -1 with errno.
@@ -69,6 +73,9 @@ void shai_place_release(const struct shai_place *place, int descriptor);
 
 /* Calls fstat(2) on the file that the place names. */
 int shai_place_status(const struct shai_place *place, bool follow, struct stat *status);
+
+/* Does the work of access(2) on a pipe or channel, by the task's rights to it. */
+int shai_place_access_reserved(const struct shai_place *place, int mode);
 
 /* Returns -1 with EPERM, for calls that cannot change the name of a pipe or channel. */
 int shai_place_refuse(void);

@@ -151,17 +151,6 @@ statx(int directory, const char *restrict path, int flags, unsigned int mask,
 	return result;
 }
 
-static int
-access_reserved(const struct shai_place *place, int mode)
-{
-	if (((mode & R_OK) != 0 && (place->rights & SHAI_RIGHT_READ) == 0) ||
-	    ((mode & W_OK) != 0 && (place->rights & SHAI_RIGHT_WRITE) == 0) || (mode & X_OK) != 0) {
-		errno = EACCES;
-		return -1;
-	}
-	return 0;
-}
-
 /* The monitor answers faccessat. Whether a file is readable is found out natively. */
 static int
 access_place(const struct shai_place *place, int mode)
@@ -169,7 +158,7 @@ access_place(const struct shai_place *place, int mode)
 	int descriptor;
 
 	if (place->placement == SHAI_PLACE_RESERVED)
-		return access_reserved(place, mode);
+		return shai_place_access_reserved(place, mode);
 	if ((mode & (W_OK | X_OK)) != 0 || (place->rights & SHAI_RIGHT_WRITE) != 0)
 		return (int)syscall(SYS_faccessat, place->descriptor, place->name, mode);
 	descriptor = shai_place_open(place, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
