@@ -89,6 +89,7 @@ class PoolController:
         if pool is None or (deleting(pool) and FINALIZER not in finalizers(pool)):
             state = self._states.pop(ref.name, None)
             if state is not None:
+                state.surveys.stop()
                 await state.members.close()
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
@@ -119,6 +120,7 @@ class PoolController:
         observed = await self._observe(pool, state, built, stored)
         if deleting(pool):
             state.installer.stop()
+            state.surveys.stop()
         plan = pools.reconcile(pool, observed, inventory, datetime.now(UTC))
         state.tracks = _tracks(plan)
         again = self._survey(pool, state, observed, await self._carry_out(pool, state, plan, observed))

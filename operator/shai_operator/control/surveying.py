@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.members import Observation
     from shai_operator.reconcile.objects import Object
 
+_LOGGER = logging.getLogger(__name__)
 PERIOD_SECONDS = 60.0
 _SOON_SECONDS = 5.0
 """How soon a host is surveyed again after something has been done there, so that several runs share one survey."""
@@ -33,6 +35,8 @@ class Surveys:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._found: dict[str, HostSurvey] = {}
+        self._jobs: dict[str, Job] = {}
+        """The last job of each host."""
         self._due: dict[str, float] = {}
         """When each host is to be surveyed again, on the monotonic clock."""
 
@@ -46,6 +50,11 @@ class Surveys:
         if survey is not None:
             self._found[host] = replace(survey, stale=True)
             self._due[host] = min(self._due.get(host, 0.0), time.monotonic() + _SOON_SECONDS)
+
+    def stop(self) -> None:
+        """End the surveys that run: nobody needs them any more."""
+        for job in self._jobs.values():
+            job.cancel.set()
 
     def look(self, pool: Object, surveyor: Surveyor, known: Mapping[str, Observation]) -> float:
         """Start the surveys that are due; return the seconds until the next one is."""
@@ -73,12 +82,21 @@ class Surveys:
                     survey = await surveyor.survey(target, machines, settings, cancel=job.cancel)
             except ConfigurationError as error:
                 survey = HostSurvey(datetime.now(UTC), reason=Reason.PLAYBOOK_FAILED, message=str(error))
+            except Exception as error:
+                # What is known of the host is not known to be right any more, whatever has failed.
+                message = f"host {host.name} was not surveyed: {error}"
+                survey = HostSurvey(datetime.now(UTC), reason=Reason.PLAYBOOK_FAILED, message=message)
+                _LOGGER.exception("%s", message)
+            if job.cancel.is_set():
+                return
             before = self._found.get(host.name)
             if not survey.reached and before is not None:
                 survey = replace(before, at=survey.at, reason=survey.reason, message=survey.message)
             self._found[host.name] = survey
 
-        self._services.jobs.start(key, work, lambda: self._services.loop.queue.add(reference(pool)))
+        self._jobs[host.name] = self._services.jobs.start(
+            key, work, lambda: self._services.loop.queue.add(reference(pool))
+        )
 
     def _running(self, pool: Object, host: str, known: Mapping[str, Observation]) -> list[VirtualMachine]:
         """Return the machines into which a survey looks: those that ran the last time."""

@@ -54,8 +54,14 @@ def write(
     }
 
 
-def events(pool: Object, replacements: Replacements, orphans: Sequence[str]) -> Iterator[Emit]:
-    """Yield events about orphans that were not listed before, and about an image that is rejected."""
+def events(
+    pool: Object, surveys: Mapping[str, HostSurvey], replacements: Replacements, orphans: Sequence[str]
+) -> Iterator[Emit]:
+    """Yield events about hosts and orphans that were all right before, and about an image that is rejected."""
+    troubled = {row["name"] for row in status(pool).get("hosts") or () if row.get("message")}
+    for host, survey in sorted(surveys.items()):
+        if not survey.reached and host not in troubled:
+            yield Emit(pool, WARNING, survey.reason, survey.message[:_MESSAGE_LIMIT])
     new = sorted(set(orphans) - set(status(pool).get("orphans") or ()))
     if new:
         message = (

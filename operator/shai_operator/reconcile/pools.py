@@ -144,7 +144,7 @@ class _Reconciliation:
         plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
         plan.add(*pool_status.events(self._pool, all_members, decision))
         plan.add(
-            *machine_status.events(self._pool, replaced, found),
+            *machine_status.events(self._pool, self._observed.surveys, replaced, found),
             *orphans.removals(self._pool, found, self._observed.surveys),
         )
         plan.add(*self._forgotten(decision))

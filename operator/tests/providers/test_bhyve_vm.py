@@ -119,6 +119,16 @@ def test_a_guest_that_does_not_power_off_is_killed(machine: Machine) -> None:
     assert machine.state == "stopped"
 
 
+def test_nothing_is_left_that_would_write_to_the_messages_of_a_machine_that_was_powered_off(machine: Machine) -> None:
+    """Whoever reads them waits until all that hold them have ended: daemon(8), for the service."""
+    command: list[str | Path] = ["sh", machine.script, machine.place]
+    with subprocess.Popen(command, env=machine.world.environment(), stdout=subprocess.PIPE, text=True) as running:
+        until((machine.world.place / "up").exists, "the guest runs")
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=60)
+    assert said.endswith("stopped\n")
+
+
 def test_what_a_killed_process_left_is_removed(machine: Machine) -> None:
     """The machine in the kernel, its tap and cu's lock go; another machine's tap and a living lock stay."""
     made = machine.world

@@ -273,6 +273,8 @@ def test_a_host_out_of_reach_keeps_its_machines_until_a_person_says_that_it_is_g
     assert world.vms == lost
     assert world.rows()["default-vm-1"]["state"] == "Unknown"
     assert world.status["hosts"][1]["reached"] == "False"
+    told = [event.message for event in world.events if event.reason == "HostUnreachable"]
+    assert [text for text in told if not text.startswith("member")] == ["host h2 does not answer"]
     assert removed(world) == []
     hosts = [dict(host) for host in world.pool["spec"]["hosts"]]
     hosts[1]["state"] = "Gone"

@@ -133,8 +133,17 @@ power_off() {
   stopping=yes
   [ -n "$guest" ] || return 0
   kill "$guest" 2>/dev/null
-  (sleep "$POWER_OFF_SECONDS" && kill -KILL "$guest") &
+  kill_later &
   killer=$!
+}
+
+# Its pause ends with it. Otherwise whoever reads this program's messages would wait for their end.
+# shellcheck disable=SC2317 # a trap calls what calls it
+kill_later() {
+  trap 'kill "$pause"; exit' TERM
+  sleep "$POWER_OFF_SECONDS" &
+  pause=$!
+  wait "$pause" && kill -KILL "$guest"
 }
 
 finish() {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -113,9 +114,12 @@ func (c *Client) unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
+	remedy := "start it with shai monitor, or give --socket or --server"
+	if errors.Is(err, fs.ErrPermission) {
+		remedy = "only the monitor's user and root may use its socket"
+	}
 	return &Problem{Title: "connect to the monitor at " + c.name, Status: http.StatusServiceUnavailable,
-		Detail: err.Error(),
-		Remedy: "start it with shai monitor, or give --socket or --server"}
+		Detail: err.Error(), Remedy: remedy}
 }
 
 func readProblem(response *http.Response) error {
