@@ -70,6 +70,13 @@ SPEC = record(
                 ),
             ),
         ),
+        "surge": number(
+            "How many virtual machines there may be beyond those for the replicas while the image changes. Their "
+            "members are made first, and removed at the end.",
+            least=0,
+            most=16,
+            default=0,
+        ),
         "cpus": number("Processors of each.", least=1, most=64, default=2),
         "memoryMebibytes": number("Memory of each, in MiB.", least=512, most=_TEBIBYTE * _TEBIBYTE, default=4096),
         "diskGibibytes": number(

@@ -153,7 +153,7 @@ class PoolController:
         except ImageMissingError as error:
             problem = problem or (Reason.IMAGE_MISSING, str(error))
         replacements = pools.replacements(pool, rows, surveys, image)
-        ordinals = pools.ordinals(pool, rows, replacements.held)
+        ordinals = pools.ordinals(pool, rows, replacements)
         placed = provider.place(poolspec.pool(pool, surveys), ordinals, current)
         places = {
             member.ordinal: Place(member.name, member.ordinal, member.host, member.address) for member in placed.members

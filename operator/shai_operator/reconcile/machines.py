@@ -2,8 +2,9 @@
 """The virtual machines of a pool: which of them are replaced now, and from which image.
 
 A machine is replaced when the pool's image changes, and when it fails for good. Its members are drained, removed with
-it, and made again. Nothing is remembered but the status: a machine that is being replaced has this state in its row.
-If machines of a new image do not become ready, the image is rejected, and they are made again from the one before.
+it, and made again. While the image changes there may be further machines, the surge, which are made first. Nothing is
+remembered but the status: a machine that is being replaced has this state in its row. If machines of a new image do not
+become ready, the image is rejected, and they are made again from the one before.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class Replacements:
     """The ordinals of machines that have to go now; they are free again when nothing of the machine is left."""
     replacing: frozenset[int] = frozenset()
     """Numbers of the machines that are being replaced."""
+    surge: int = 0
+    """How many members there are to be beyond the replicas."""
     target: str = ""
     """The image for machines that are made now."""
     stable: str = ""
@@ -114,8 +117,8 @@ class _Decision:
         self._status = status(pool)
         self._wanted = wanted or str(self._status.get("machineImage") or "")
         self._stable = str(self._status.get("machineImage") or "")
-        self._missing = max(care.replicas - len(known), 0)
-        """Members that were removed with their machines, and are not made again yet."""
+        self._known = len(known)
+        self._surge = 0
         self._machines = _machines(pool, known, surveys, self._wanted)
         self._rejected = str(self._status.get("rejectedMachineImage") or "")
         if digest(self._rejected) != digest(self._wanted):
@@ -127,7 +130,9 @@ class _Decision:
         rejected = self._wanted if why else self._rejected
         target = self._stable if rejected else self._wanted
         due = {number: machine for number, machine in self._machines.items() if self._due(machine, target)}
-        automatic = (spec(self._pool).get("virtualMachine") or {}).get("replacement") == _AUTOMATIC
+        settings = spec(self._pool).get("virtualMachine") or {}
+        automatic = settings.get("replacement") == _AUTOMATIC
+        self._surge = self._members_of(int(settings.get("surge") or 0)) if automatic and not rejected else 0
         replacing = self._replacing(due) if automatic else frozenset()
         each = jails(self._pool)
         held = {ordinal for number in replacing for ordinal in range(number * each, (number + 1) * each)}
@@ -135,12 +140,20 @@ class _Decision:
             machines=self._machines,
             held=frozenset(held),
             replacing=replacing,
+            surge=self._surge,
             target=target,
             stable=self._settled(),
             rejected=rejected,
             condition=self._condition(due, replacing, target, rejected, automatic=automatic),
             rolled_back=why,
         )
+
+    def _members_of(self, surge: int) -> int:
+        """Return how many members fill the last machine and as many further ones, while the image changes; else 0."""
+        each = jails(self._pool)
+        if all(digest(machine.image) == digest(self._wanted) for machine in self._machines.values() if machine.image):
+            return 0
+        return surge and surge * each + -self._care.replicas % each
 
     def _objection(self) -> str:
         """Say why the wanted image is no good; empty: it is, or there is none to return to."""
@@ -185,17 +198,21 @@ class _Decision:
         chosen = {number for number, machine in due.items() if machine.replacing}
         waiting = sorted(due.keys() - chosen, key=lambda number: (_ready(due[number]) > 0, number))
         for number in waiting:
-            ready = _ready(due[number])
-            away = self._missing + sum(
-                len(machine.members) - (0 if other in chosen else _ready(machine))
-                for other, machine in self._machines.items()
-                if other != number
-            )
             if not due[number].surveyed:
                 continue  # nobody can destroy it
-            if ready == 0 or away == 0 or away + ready <= self._care.unavailable:
+            if _ready(due[number]) == 0 or self._dispensable(number, chosen):
                 chosen.add(number)
         return frozenset(chosen)
+
+    def _dispensable(self, number: int, chosen: set[int]) -> bool:
+        """Whether a machine may go beside those that are chosen."""
+        others = [machine for other, machine in self._machines.items() if other not in {number, *chosen}]
+        ready = sum(_ready(machine) for machine in others)
+        if self._surge:
+            return ready >= self._care.replicas
+        members = sum(len(machine.members) for other, machine in self._machines.items() if other != number)
+        away = max(self._care.replicas - self._known, 0) + members - ready
+        return away == 0 or away + _ready(self._machines[number]) <= self._care.unavailable
 
     def _settled(self) -> str:
         """Return the image that all machines have and with which all members are ready; else the one before."""

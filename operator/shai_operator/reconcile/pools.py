@@ -30,7 +30,7 @@ from shai_operator.reconcile.rollout_state import Decision, Member, Situation, S
 from shai_operator.reconcile.upkeep import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from shai_operator.reconcile.machines import Replacements
@@ -78,9 +78,9 @@ def replacements(
     return machines.decide(pool, known.values(), surveys, image, care(pool))
 
 
-def ordinals(pool: Object, known: Mapping[str, Observation], held: Collection[int] = frozenset()) -> tuple[int, ...]:
+def ordinals(pool: Object, known: Mapping[str, Observation], replacements: Replacements) -> tuple[int, ...]:
     """Return the ordinals of the members that should exist, without those that are drained or held."""
-    return upkeep.ordinals(care(pool), known.values(), held)
+    return upkeep.ordinals(care(pool), known.values(), replacements.held, replacements.surge)
 
 
 def reconcile(pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> PoolPlan:
@@ -99,7 +99,7 @@ class _Reconciliation:
         self._inventory = inventory
         self._now = now
         self._care = care(pool)
-        self._ordinals = ordinals(pool, observed.members, observed.replacements.held)
+        self._ordinals = ordinals(pool, observed.members, observed.replacements)
         self._definitions = observed.definitions
         self._too_large = _too_large(pool, observed)
         self._releases = dict(observed.releases)

@@ -73,13 +73,16 @@ def care(spec: Mapping[str, Any], jails: int | None = None) -> Care:
     )
 
 
-def ordinals(wanted: Care, known: Iterable[Observation], held: Collection[int] = frozenset()) -> tuple[int, ...]:
-    """Choose the ordinals of the members that should exist.
+def ordinals(
+    wanted: Care, known: Iterable[Observation], held: Collection[int] = frozenset(), surge: int = 0
+) -> tuple[int, ...]:
+    """Choose the ordinals of the members that should exist: as many as the pool has replicas, and ``surge`` more.
 
     If there are too many members, those with the highest ordinals are removed first, or those that are not ready. If
     there are too few, members that are being drained are kept before new ones are made, unless their removal has
     started. Those in ``held`` are removed for now, and no others take their places.
     """
+    size = wanted.replicas + surge
     staying, leaving, free = [], [], []
     for member in known:
         if member.draining_since is None or member.ordinal in held:
@@ -88,15 +91,15 @@ def ordinals(wanted: Care, known: Iterable[Observation], held: Collection[int] =
             free.append(member)
         else:
             leaving.append(member)
-    if len(staying) >= wanted.replicas:
+    if len(staying) >= size:
         staying.sort(key=lambda member: (wanted.unready_first and not _up(member), member.ordinal))
-        chosen = {member.ordinal for member in staying[: wanted.replicas]}
+        chosen = {member.ordinal for member in staying[:size]}
         return tuple(sorted(chosen - set(held)))
     chosen = {member.ordinal for member in staying}
-    chosen.update(sorted(member.ordinal for member in free)[: wanted.replicas - len(chosen)])
+    chosen.update(sorted(member.ordinal for member in free)[: size - len(chosen)])
     taken = chosen | {member.ordinal for member in leaving} | {member.ordinal for member in free}
     ordinal = 0
-    while len(chosen) < wanted.replicas:
+    while len(chosen) < size:
         if ordinal not in taken:
             chosen.add(ordinal)
         ordinal += 1

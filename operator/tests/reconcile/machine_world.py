@@ -157,7 +157,7 @@ class MachineWorld(World):
         rows = enforcement.judged(self.pool, base.members.values())
         surveys = self.surveys()
         replacements = pools.replacements(self.pool, rows, surveys, self.image)
-        chosen = pools.ordinals(self.pool, rows, replacements.held)
+        chosen = pools.ordinals(self.pool, rows, replacements)
         settings = poolspec.existing_machines(self.pool)
         current = {row.ordinal: row.host for row in rows.values() if row.host}
         placed = place(poolspec.pool(self.pool, surveys), settings, chosen, current)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.reconcile import bundles, members, policies, pools, releases
 from shai_operator.reconcile.actions import Emit, Requeue, SetFinalizer, SetStatus
 from shai_operator.reconcile.effects import Effect
+from shai_operator.reconcile.machines import Replacements
 from shai_operator.reconcile.members import (
     ApplyBundle,
     BringUp,
@@ -190,7 +191,7 @@ class World:
             if self.exists(called) or not row.draining_since
         }
         places = {}
-        for ordinal in pools.ordinals(self.pool, rows) if self.hosts else ():
+        for ordinal in pools.ordinals(self.pool, rows, Replacements()) if self.hosts else ():
             called = f"default-{ordinal}"
             host = rows[called].host if called in rows and rows[called].host in self.hosts else self.hosts[0]
             places[ordinal] = Place(called, ordinal, host, f"127.0.10.{ordinal + 1}")

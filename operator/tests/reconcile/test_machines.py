@@ -138,6 +138,47 @@ def test_members_are_drained_before_their_machine_goes() -> None:
     assert set(world.images().values()) == {NEW}
 
 
+@pytest.mark.parametrize("replicas", [4, 5, 1])
+def test_with_a_surge_an_upgrade_begins_with_further_machines(replicas: int) -> None:
+    """The members of a machine go when those of the surge are ready, and the surge goes at the end."""
+    world = ready(replicas=replicas)
+    before = len(world.vms)
+    world.upgrade(surge=1)
+    most = 0
+    for _ in range(60):
+        world.settle(1, seconds=30)
+        assert world.status["readyReplicas"] >= replicas
+        most = max(most, len(world.vms))
+    assert most == before + 1
+    assert set(world.images().values()) == {NEW}
+    assert (len(world.vms), len(world.machines)) == (before, replicas)
+    assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
+
+
+def test_a_surge_of_an_image_that_does_not_work_costs_no_member() -> None:
+    world = ready()
+    world.bad = {NEW}
+    world.upgrade(surge=1)
+    for _ in range(60):
+        world.settle(1, seconds=30)
+        assert world.status["readyReplicas"] == 4
+    assert progressing(world) == ("False", "ReplacementRolledBack")
+    assert set(world.images().values()) == {OLD}
+    assert sorted(world.vms) == ["default-vm-0", "default-vm-1"]
+
+
+def test_a_surge_without_room_waits_and_says_for_what() -> None:
+    world = ready()
+    world.change("JailPool", "default", hosts=[{**host, "maxMembers": 2} for host in world.pool["spec"]["hosts"]])
+    world.upgrade(surge=1)
+    world.settle(20, seconds=30)
+    assert set(world.images().values()) == {OLD}
+    assert world.condition("JailPool", "default", "Provisioned") == ("False", "TooFewHosts")
+    world.upgrade(surge=0)
+    world.settle(60, seconds=30)
+    assert set(world.images().values()) == {NEW}
+
+
 def test_unless_it_may_an_operator_deletes_no_data() -> None:
     world = ready()
     world.upgrade(replacement="Manual")
@@ -198,13 +239,14 @@ def test_an_image_with_too_little_enforcement_is_rolled_back() -> None:
     crashes=st.lists(st.tuples(st.integers(0, 10), st.sampled_from([1, 10, 40])), max_size=25),
     bad=st.sampled_from([(), (NEW,)]),
     replicas=st.integers(0, 6),
+    surge=st.integers(0, 2),
 )
 def test_a_crash_after_any_action_changes_nothing_in_the_end(
-    crashes: list[tuple[int, int]], bad: tuple[str, ...], replicas: int
+    crashes: list[tuple[int, int]], bad: tuple[str, ...], replicas: int, surge: int
 ) -> None:
     world = ready(replicas=6)
     world.bad = set(bad)
-    world.upgrade()
+    world.upgrade(surge=surge)
     for number, (actions, seconds) in enumerate(crashes):
         if number == 8:
             world.change("JailPool", "default", replicas=replicas)
