@@ -73,7 +73,7 @@ class RemoteLoadGenerator:
             installation = await self._installation(subject.pool, subject.row["image"])
             configurations = await self._configurations(member, installation)
         except (ConfigurationError, ImageMissingError, OSError) as error:
-            raise MeasuringError(str(error)) from error
+            raise _failed(f"member {subject.row['name']}", type(error).__name__, str(error)) from error
 
         measured = Slices(0, 0, "")
 
@@ -147,15 +147,14 @@ class RemoteLoadGenerator:
         """Remove twins, also after a cancellation; say which ones are left, because they enforce nothing."""
         async with self._services.leases.hold(host.address):
             outcomes = await self._provider.remove(host, twins, place, progress=tell, cancel=asyncio.Event())
-        left = [
-            f"twin {twin}, which enforces nothing, is left on host {host.name}: {outcome.failure.message}; "
+        failures = {twin: outcome.failure for twin, outcome in outcomes.items() if outcome.failure is not None}
+        for twin, failure in failures.items():
+            _LOGGER.error("twin %s is left on host %s: %s", twin, host.name, failure.message)
+        return [
+            f"twin {twin}, which enforces nothing, is left on host {host.name} ({failure.reason}); "
             "measuring the member again, or removing it, removes the twin"
-            for twin, outcome in outcomes.items()
-            if outcome.failure is not None
+            for twin, failure in failures.items()
         ]
-        for text in left:
-            _LOGGER.error("%s", text)
-        return left
 
     def _description(
         self,
@@ -200,4 +199,10 @@ def _member(subject: Subject, host: Host) -> Member:
 
 def _check(outcome: Outcome, what: str) -> None:
     if outcome.failure is not None:
-        raise MeasuringError(f"{what}: {outcome.failure.message}")
+        raise _failed(what, outcome.failure.reason, outcome.failure.message)
+
+
+def _failed(what: str, reason: str, message: str) -> MeasuringError:
+    """Return what a status may say. The message is for the owner of the pool: it quotes programs, logs and settings."""
+    _LOGGER.error("%s: %s: %s", what, reason, message)
+    return MeasuringError(f"{what}: {reason}; the operator's log has more (look there for {what})")

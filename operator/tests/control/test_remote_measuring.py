@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from shai_operator.control.services import Services
     from shai_operator.providers.interface import Provider
 
-BROKEN = Outcome(Failure(Reason.HOST_UNREACHABLE, "host rack cannot be reached"))
+LOG = "its log ends: Alice's diary"
+BROKEN = Outcome(Failure(Reason.PLAYBOOK_FAILED, f"host rack: the monitor is not ready; {LOG}"))
 
 
 @dataclass
@@ -92,6 +93,8 @@ class World:
     seen: dict[str, Any] = field(default_factory=dict)
     told: list[Slices] = field(default_factory=list)
 
+    where: str = "local"
+    """The member's host."""
     machines: bool = False
     """Whether the pool's members are in virtual machines."""
 
@@ -116,7 +119,13 @@ class World:
             **resource("JailPool", "main", wanted),
             "status": {"virtualMachines": [{"name": "main-vm-0", "image": "freebsd@ab"}]},
         }
-        row = {"name": "main-0", "ordinal": 0, "host": "local", "address": "127.0.0.1", "image": digest or image.digest}
+        row = {
+            "name": "main-0",
+            "ordinal": 0,
+            "host": self.where,
+            "address": "127.0.0.1",
+            "image": digest or image.digest,
+        }
         subject = Subject({"name": "main-0", "store": "/there"}, [], pool, row)
         settings = SimpleNamespace(images=self.place / "images", runtime=self.place, shai=Path("/here/shai"))
         services = SimpleNamespace(settings=settings, cluster=None, leases=Leases())
@@ -170,12 +179,35 @@ async def test_twins_in_jails_are_in_the_machine_that_is_there(world: World) -> 
     assert world.seen["program"] == "/here/shai", "the programs of the image are for FreeBSD"
 
 
+WHAT = dict(zip(ALL[:3], ("twin main-0-b", "twin main-0-c", "the data of member main-0"), strict=True))
+
+
 @pytest.mark.parametrize("failing", ALL[:3])
 async def test_what_fails_leaves_nothing(world: World, failing: str) -> None:
     world.host.failing = failing
-    with pytest.raises(MeasuringError, match="host rack cannot be reached"):
+    with pytest.raises(MeasuringError, match=WHAT[failing]):
         await world.measure()
     assert world.host.done == [*ALL[: ALL.index(failing) + 1], *ALL[3:]]
+
+
+@pytest.mark.parametrize("failing", ALL)
+async def test_what_programs_of_the_host_said_is_in_the_log_only(
+    world: World, failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.host.failing = failing
+    with pytest.raises(MeasuringError, match="PlaybookFailed") as raised:
+        await world.measure()
+    assert LOG not in str(raised.value)
+    assert LOG in caplog.text
+
+
+async def test_settings_of_the_pool_are_in_the_log_only(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.where = "rack"
+    says = r"^member main-0: ConfigurationError; the operator's log has more \(look there for member main-0\)$"
+    with pytest.raises(MeasuringError, match=says):
+        await world.measure()
+    assert "host rack is no longer in spec.hosts" in caplog.text
+    assert world.host.done == []
 
 
 async def test_a_measurement_that_fails_or_is_cancelled_leaves_nothing(world: World) -> None:
@@ -195,7 +227,9 @@ async def test_a_measurement_that_fails_or_is_cancelled_leaves_nothing(world: Wo
 
 async def test_a_twin_that_stays_is_named(world: World) -> None:
     world.host.failing = "remove main-0-c"
-    says = "twin main-0-c, which enforces nothing, is left on host local: host rack cannot be reached"
+    says = (
+        r"twin main-0-c, which enforces nothing, is left on host local \(PlaybookFailed\); measuring the member again"
+    )
     with pytest.raises(MeasuringError, match=says):
         await world.measure()
 
