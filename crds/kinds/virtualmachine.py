@@ -121,6 +121,7 @@ def requires() -> dict[str, object]:
 
 _BHYVE = "self.provider == 'bhyve'"
 _JAILS = f"(has(self.jails) ? self.jails : {JAILS})"
+_HIGHEST_PORT = 9989
 _NETWORK_FIELDS = ("machines", "subnet", "gateway", "nameservers", "uplink")
 
 RULES = (
@@ -143,6 +144,12 @@ RULES = (
     rule(
         f"!({_BHYVE}) || !has(self.hosts) || self.hosts.all(host, host.maxMembers >= {_JAILS})",
         "a host's maxMembers is smaller than jails; a host takes whole virtual machines",
+    ),
+    rule(
+        # ansible/roles/freebsd_guest/templates/pf.conf.j2 has the last port that can be reached.
+        f"!({_BHYVE}) || self.network.monitorPort <= {_HIGHEST_PORT}",
+        f"network.monitorPort is above {_HIGHEST_PORT}; choose a lower one: jails can be reached up to port 9999, and "
+        "twins have the ports after it",
     ),
     rule(
         f"!has({MACHINES}) || !isCIDR({MACHINES}) || {prefix(MACHINES)} < 24 || "

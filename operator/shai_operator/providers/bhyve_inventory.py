@@ -69,7 +69,6 @@ class BhyveInventories:
             "pool_vm_nameservers": list(settings.nameservers),
             "pool_vm_authorized_keys": [ssh.public_key(self.login)],
             "pool_vm_firstboot_templates": self.templates,
-            "freebsd_guest_port": configuration.monitor_port,
             "freebsd_guest_packages": [_KEY_VALUE_PACKAGE] if configuration.key_value else [],
             "freebsd_guest_package_files": self.packages(configuration.image.path),
             "freebsd_guest_module": module,

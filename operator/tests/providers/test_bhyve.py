@@ -216,7 +216,7 @@ def test_packages_of_an_image_are_for_its_machines(provider: BhyveProvider, tmp_
 
 def test_a_twin_is_in_the_jail_of_its_member_and_has_its_data(provider: BhyveProvider) -> None:
     twin = replace(member(1), name="web-1-b", twin_of="web-1")
-    shared = replace(CONFIGURATION, data=Data("/var/lib/shai/web-1/data", DataMode.SHARE))
+    shared = replace(CONFIGURATION, data=Data("/var/lib/shai/web-1/data", DataMode.SHARE), monitor_port=8444)
     provision = read(inventories(provider).provision([twin], shared, RUN))
     assert provision["vars"]["freebsd_member_data_share"] is True
     own = read(inventories(provider).provision([member(1)], CONFIGURATION, RUN))
@@ -224,6 +224,10 @@ def test_a_twin_is_in_the_jail_of_its_member_and_has_its_data(provider: BhyvePro
     (found,), (beside,) = (entries(inventory, "members").values() for inventory in (provision, own))
     different = {name for name in found if found[name] != beside[name]}
     assert different == {"freebsd_member_name"}, "the jail itself is not changed"
+    different = {name for name in own["vars"] if own["vars"][name] != provision["vars"][name]}
+    assert different == {"freebsd_member_data_source", "freebsd_member_data_share", "freebsd_member_port"}, (
+        "nor is its virtual machine"
+    )
     removal = entries(read(inventories(provider).removal([twin], GROUNDS, RUN)), "members")
     assert (removal["web-1-b"]["jail_name"], removal["web-1-b"]["freebsd_member_name"]) == ("web-1", "web-1-b")
 
