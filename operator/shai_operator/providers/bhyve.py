@@ -155,7 +155,7 @@ def _mark(text: str) -> Mapping[str, Any]:
     """Return what a machine's mark says; nothing when there is none, or it cannot be read."""
     try:
         mark = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter is what nesting without end leads to
         return {}
     return mark if isinstance(mark, dict) else {}
 

@@ -357,8 +357,8 @@ async def test_a_survey_tells_own_machines_from_others(provider: BhyveProvider, 
 
 async def test_marks_that_cannot_be_read_and_copies_are_nobodys(provider: BhyveProvider, playbooks: Playbooks) -> None:
     own = row("web-vm-0", "running", name="web-vm-0", owner=inventories(provider).owner, pool="web")
-    names = ["web-vm-0.bak", "web-vm-1", "web-vm-2", "web-vm-3", HOSTILE]
-    marks = [own["mark"], "", "[]", '{"name": "web-vm-3", "owner"', '{"name": ["x"], "pool": {"a": 1}}']
+    names = ["web-vm-0.bak", "web-vm-1", "web-vm-2", "web-vm-3", "web-vm-4", HOSTILE]
+    marks = [own["mark"], "", "[]", "[" * 4096, '{"name": "web-vm-4", "owner"', '{"name": ["x"], "pool": {"a": 1}}']
     others = [{"name": name, "state": "failed", "mark": mark} for name, mark in zip(names, marks, strict=True)]
     playbooks.statistics = {"bhyve_host": host_with(own, *others)}
     found = await survey(provider)
