@@ -22,6 +22,8 @@ _MOST = 64 << 30
 """More than any image; a server must not fill the disk."""
 _PARTIAL = 206
 _TIMEOUT = httpx2.Timeout(30.0)
+_NO_URL = (httpx2.InvalidURL, UnicodeError)
+"""What a URL raises that is none, or that a server redirects to; the latter for names that no host can have."""
 
 
 class Progress(Protocol):
@@ -94,7 +96,7 @@ def small(url: str) -> bytes:
                     raise ImageError(
                         f"{url} has more than {_SMALL} bytes, which is no file with checksums; check the URL"
                     )
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, *_NO_URL) as error:
         raise ImageError(
             f"{url} cannot be fetched: {_why(error)}; check the network, or give the file itself"
         ) from error
@@ -109,8 +111,8 @@ def _download(url: str, file: BinaryIO, progress: Progress, patience: Patience) 
         before = transfer.done
         try:
             transfer.go_on()
-        except httpx2.InvalidURL as error:
-            raise ImageError(f"{url} is no URL: {error}; check the mirror") from error
+        except _NO_URL as error:
+            raise ImageError(f"{url} is no URL, or leads to what is none: {error}; check the mirror") from error
         except httpx2.HTTPStatusError as error:
             raise ImageError(f"{url} cannot be fetched: {_why(error)}; check the mirror") from error
         except httpx2.HTTPError as error:
@@ -176,10 +178,9 @@ class _Transfer:
 def _strong_version(response: httpx2.Response) -> str:
     """Return what tells this version of a file from others, for If-Range, which takes no weak ETag."""
     etag: str = response.headers.get("ETag", "")
-    if etag and not etag.startswith("W/"):
-        return etag
     modified: str = response.headers.get("Last-Modified", "")
-    return modified
+    version = etag if etag and not etag.startswith("W/") else modified
+    return version if version.isascii() else ""  # others cannot be sent back
 
 
 def _digest_of(path: Path) -> str:
@@ -197,5 +198,5 @@ def _expect(what: object, found: str, wanted: str, remedy: str) -> None:
 
 def _why(error: Exception) -> str:
     if isinstance(error, httpx2.HTTPStatusError):
-        return f"the server answered {error.response.status_code} {error.response.reason_phrase}"
+        return f"the server answered {error.response.status_code}"
     return str(error) or type(error).__name__

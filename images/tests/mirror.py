@@ -23,6 +23,10 @@ class Mirror:
     """For each request in turn, the number of bytes after which the connection is closed; then none is cut."""
     ranges: bool = True
     status: int = 200
+    phrase: str | None = None
+    """What a refusal says beside its number."""
+    location: str = ""
+    """Where requests are sent to; empty: they are answered."""
     etag: str = ""
     shift: int = 0
     """Added to where an answer with a part begins."""
@@ -45,7 +49,12 @@ def serving(mirror: Mirror) -> Iterator[Mirror]:
             wanted = self.headers.get("Range", "")
             mirror.asked.append(wanted)
             if mirror.status != 200:
-                self.send_error(mirror.status)
+                self.send_error(mirror.status, mirror.phrase)
+                return
+            if mirror.location:
+                self.send_response(302)
+                self.send_header("Location", mirror.location)
+                self.end_headers()
                 return
             etag = mirror.etag or f'"{mirror.sha512[:16]}"'
             fresh = self.headers.get("If-Range", etag) == etag

@@ -83,7 +83,7 @@ def test_a_cut_download_begins_again_when_the_file_has_changed(mirror: Mirror, t
     assert mirror.asked == ["", f"bytes={2 * MEBIBYTE}-"], f"the second request asked for the part of {old_etag}"
 
 
-@pytest.mark.parametrize("etag", ['W/"weak"', ""])
+@pytest.mark.parametrize("etag", ['W/"weak"', '"\xff"', ""])
 def test_a_weak_version_does_not_join_parts(mirror: Mirror, tmp_path: Path, etag: str) -> None:
     mirror.cut_after, mirror.etag = [2 * MEBIBYTE], etag
     assert fetch(mirror, tmp_path).read_bytes() == CONTENT
@@ -122,6 +122,21 @@ def test_a_refusal_is_final(mirror: Mirror, tmp_path: Path, status: int) -> None
         fetch(mirror, tmp_path)
     assert nothing_stays(tmp_path)
     assert len(mirror.asked) == 1
+
+
+def test_a_redirection_to_what_is_no_name_of_a_host_is_refused(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.location = f"http://{'a' * 64}.example/"
+    with pytest.raises(ImageError, match="is no URL"):
+        fetch(mirror, tmp_path)
+    assert nothing_stays(tmp_path)
+    with pytest.raises(ImageError, match="cannot be fetched"):
+        fetching.small(mirror.url)
+
+
+def test_a_refusal_writes_nothing_to_the_terminal_but_its_number(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.status, mirror.phrase = 500, "\x1b[2JDone"
+    with pytest.raises(ImageError, match="the server answered 500; check the mirror"):
+        fetch(mirror, tmp_path)
 
 
 def test_a_mirror_that_is_not_there(tmp_path: Path) -> None:
