@@ -43,12 +43,15 @@ func processesOf(variable string, argument int) ([]process, error) {
 		if size <= processState || size > len(text) {
 			return nil, unix.EPROTO
 		}
-		list = append(list, process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
+		one := process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
 			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie,
 			stopped: text[processState] == stateStopped, used: microseconds(text[processUsed:]),
 			ofChildren: time.Duration(binary.LittleEndian.Uint64(text[processChildren:]))*time.Second +
-				microseconds(text[processChildren+8:])})
-		text = text[size:]
+				microseconds(text[processChildren+8:])}
+		if one.ended { // its children's time has been added to its own (exit1 in kern_exit.c), and is still there
+			one.used = max(one.used-one.ofChildren, 0)
+		}
+		list, text = append(list, one), text[size:]
 	}
 	return list, nil
 }
