@@ -4,9 +4,10 @@
  * modes the kernel refuses the call beneath them, and trap.c does what these do; in mode
  * baseline it refuses nothing, and a path beneath /shai names no file.
  *
- * They are those of which trap.c answers the system calls: what is not redefined here fails alike
- * in all modes. The rest of the library makes system calls, of which trap.c's are in a signal
- * handler, where NEXT may not look a name up.
+ * They are those of which trap.c answers the system calls. What is not redefined here and makes
+ * such a call within the C library (freopen, mkstemp, fts_read) finds the path in the other modes
+ * only. The rest of this library makes system calls, of which trap.c's are in a signal handler,
+ * where NEXT may not look a name up.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -55,6 +56,12 @@ openat(int directory, const char *path, int flags, ...)
 	if (covered(&place, path))
 		return shai_place_open(&place, flags, (mode_t)mode);
 	return NEXT(openat)(directory, path, flags, mode);
+}
+
+INTERPOSED int
+creat(const char *path, mode_t mode)
+{
+	return open(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
 INTERPOSED FILE *
