@@ -117,7 +117,7 @@ class _Decision:
         self._status = status(pool)
         self._wanted = wanted or str(self._status.get("machineImage") or "")
         self._stable = str(self._status.get("machineImage") or "")
-        self._known = len(known)
+        self._ordinals = {member.ordinal for member in known}
         self._surge = 0
         self._machines = _machines(pool, known, surveys, self._wanted)
         self._rejected = str(self._status.get("rejectedMachineImage") or "")
@@ -150,8 +150,9 @@ class _Decision:
 
     def _members_of(self, surge: int) -> int:
         """Return how many members fill the last machine and as many further ones, while the image changes; else 0."""
-        each = jails(self._pool)
-        if all(digest(machine.image) == digest(self._wanted) for machine in self._machines.values() if machine.image):
+        each, wanted = jails(self._pool), digest(self._wanted)
+        images = {digest(image) for image in (self._stable, *(one.image for one in self._machines.values())) if image}
+        if images <= {wanted} or not self._care.replicas:
             return 0
         return surge and surge * each + -self._care.replicas % each
 
@@ -211,12 +212,17 @@ class _Decision:
         if self._surge:
             return ready >= self._care.replicas
         members = sum(len(machine.members) for other, machine in self._machines.items() if other != number)
-        away = max(self._care.replicas - self._known, 0) + members - ready
+        away = max(self._care.replicas - len(self._ordinals), 0) + members - ready
         return away == 0 or away + _ready(self._machines[number]) <= self._care.unavailable
 
     def _settled(self) -> str:
-        """Return the image that all machines have and with which all members are ready; else the one before."""
+        """Return the image that all machines have and with which all members are ready; else the one before.
+
+        With a surge, which goes then, the machines that were replaced have to be there again.
+        """
         machines = self._machines.values()
+        if self._surge and not self._ordinals.issuperset(range(self._care.replicas)):
+            return self._stable
         if machines and all(
             digest(machine.image) == digest(self._wanted) and _ready(machine) == len(machine.members)
             for machine in machines
