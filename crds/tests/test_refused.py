@@ -75,6 +75,7 @@ BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
     ("network.machines has too few addresses", (("jails", 1), ("replicas", 127), ("network.addresses", "10.0.0.0/8"))),
     ("gateway is not in subnet", (("network.gateway", "198.51.100.1"),)),
     ("gateway is not in subnet", (("network.gateway", "10.0.0.1"), ("network.subnet", "198.51.100.0/24"))),
+    *(("directory has a character that FreeBSD", (("directory", f"/var/{part}"),)) for part in ("a b", "{x}", "é")),
     ("network.monitorPort is above 9989", (("network.monitorPort", 9990),)),
     ("subnet does not contain addresses and machines", (("network.subnet", "198.51.100.128/25"),)),
     ("not an address; expected a form such as", (("network.gateway", "router"),)),
