@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
     from shai_operator.reconcile.surveys import HostSurvey
 
+_SLASHES = 2
 _MOST, _LENGTH = 256, 252
 """What the schema allows. Directories on a host can have any names."""
 DELETE = f"{GROUP}/delete-orphans"
@@ -75,7 +76,8 @@ def removals(pool: Object, found: Collection[str], surveys: Mapping[str, HostSur
     """
     annotation = str((pool["metadata"].get("annotations") or {}).get(DELETE) or "")
     asked = {part.strip() for part in annotation.split(",")} & set(status(pool).get("orphans") or ()) & set(found)
-    parts = [orphan.split("/") for orphan in sorted(asked)]
+    # A jail's name with a slash is none of ours, and what is before the slash can be a member.
+    parts = [orphan.split("/") for orphan in sorted(asked) if orphan.count("/") <= _SLASHES]
     for host in sorted({part[0] for part in parts}):
         if host not in surveys or surveys[host].stale:
             continue

@@ -416,6 +416,17 @@ def test_orphans_are_listed_and_deleted_only_after_that() -> None:
     assert world.status["orphans"] == ["h2/default-vm-7"]
 
 
+def test_a_jail_whose_name_hides_a_members_is_listed_and_left_alone() -> None:
+    world = ready()
+    world.jails["default-vm-0"] = ("default-0/x",)
+    name = "h1/default-vm-0/default-0/x"
+    world.look()
+    assert world.status["orphans"] == [name]
+    annotate(world, **{DELETE: name})
+    world.settle()
+    assert not [action for action in world.trail if isinstance(action, RemoveOrphans)]
+
+
 def test_as_many_orphans_are_listed_as_a_status_can_have() -> None:
     world = ready()
     for number in range(300):
