@@ -93,7 +93,7 @@ class Installer:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
                 return await provider.provision(host, wanted, configuration, progress=tell, cancel=job.cancel)
 
-            outcomes = await self._on_host(pool, action.host, wanted, job, run)
+            outcomes = await self._on_host(pool, action.host, wanted, job, run, what="an installation")
             for member in wanted:
                 seen = self._members.of(member.name)
                 outcome = outcomes[member.name]
@@ -129,7 +129,7 @@ class Installer:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
                 return await provider.remove(host, [*wanted, *twins], place, progress=tell, cancel=job.cancel)
 
-            outcomes = await self._on_host(pool, action.host, wanted, job, run)
+            outcomes = await self._on_host(pool, action.host, wanted, job, run, what="a removal")
             for member in wanted:
                 outcome = outcomes[member.name]
                 if outcome.failure is None:
@@ -155,7 +155,7 @@ class Installer:
             async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
                 return await provider.remove(host, jails, place, progress=tell, cancel=job.cancel)
 
-            outcomes = await self._on_host(pool, action.host, jails, job, run)
+            outcomes = await self._on_host(pool, action.host, jails, job, run, what="a removal of orphans")
             for orphan, outcome in sorted(outcomes.items()):
                 if outcome.failure is not None:
                     text = f"{action.host}/{orphan} cannot be deleted: {outcome.failure.message}"
@@ -177,8 +177,14 @@ class Installer:
         wanted: Sequence[Member],
         job: Job,
         run: Callable[[Host, Callable[[Progress], None]], Awaitable[Mapping[str, Outcome]]],
+        *,
+        what: str,
     ) -> Mapping[str, Outcome]:
-        """Run a playbook while holding the host's lock."""
+        """Run a playbook while holding the host's lock; ``what`` it is, is said to those who wait meanwhile."""
+
+        def waiting(now: str) -> None:
+            job.waiting = f"waits for its turn on host {host}, which {now} has"
+            self._services.loop.queue.add(reference(pool))
 
         def tell(progress: Progress) -> None:
             job.progress = members.Progress(progress.play, progress.task, progress.done, progress.total)
@@ -187,7 +193,8 @@ class Installer:
         self._touched(host)
         try:
             target = await poolspec.reached(pool, host, self._services.cluster)
-            async with self._services.leases.hold(target.address):
+            async with self._services.leases.hold(target.address, f"JailPool {name(pool)}, {what}", waiting):
+                job.waiting = ""
                 return await run(target, tell)
         except ConfigurationError as error:
             problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))

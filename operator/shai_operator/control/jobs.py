@@ -28,6 +28,8 @@ class Job:
     """One job."""
 
     progress: Any = None
+    waiting: str = ""
+    """For what it waits before it begins, for people; empty: for nothing."""
     result: Any = None
     error: Exception | None = None
     done: bool = False

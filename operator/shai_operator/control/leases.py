@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import logging
 import re
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from shai_operator.cluster.client import ClusterError, ConflictError
 from shai_operator.reconcile.objects import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from shai_operator.cluster.client import Cluster
 
@@ -29,6 +30,22 @@ _RENEW_SECONDS = 10.0
 _RETRY_SECONDS = 2.0
 
 
+@dataclass
+class _Turns:
+    """The turns of this process on one host."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    now: str = ""
+    """Who has the host; empty: nobody."""
+    waiting: list[Callable[[str], None]] = field(default_factory=list)
+
+    def begin(self, who: str) -> None:
+        """Note who has the host, and tell those who wait for it."""
+        self.now = who
+        for tell in tuple(self.waiting):
+            tell(who)
+
+
 class Leases:
     """Takes leases in one namespace for one holder."""
 
@@ -36,47 +53,72 @@ class Leases:
         self._cluster = cluster
         self._namespace = namespace
         self._holder = holder
-        self._local: dict[str, asyncio.Lock] = {}
+        self._turns: dict[str, _Turns] = {}
 
     @contextlib.asynccontextmanager
-    async def hold(self, host: str) -> AsyncIterator[None]:
-        """Wait for a host's lock and hold it; the body is cancelled when the lock is lost."""
-        async with self._local.setdefault(host, asyncio.Lock()):
-            ref = Reference("Lease", self._namespace, _name(host))
-            while not await self._take(ref):  # noqa: ASYNC110 - the holder may be another process
-                await asyncio.sleep(_RETRY_SECONDS)
-            task = asyncio.current_task()
-            renewal = asyncio.create_task(self._renew(ref, task))
-            try:
-                yield
-            finally:
-                renewal.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await renewal
-                await self._give_back(ref)
+    async def hold(self, host: str, who: str, waiting: Callable[[str], None]) -> AsyncIterator[None]:
+        """Wait for a host's lock and hold it; the body is cancelled when the lock is lost.
 
-    async def _take(self, ref: Reference) -> bool:
+        ``who`` says for whom and what for, to those who wait meanwhile. ``waiting`` is called with what the present
+        holder said of itself, now if the lock is not free and whenever it gets another holder.
+        """
+        turns = self._turns.setdefault(host, _Turns())
+        turns.waiting.append(waiting)
+        try:
+            if turns.now:
+                waiting(turns.now)
+            await turns.lock.acquire()
+        finally:
+            turns.waiting.remove(waiting)
+        try:
+            async with self._leased(Reference("Lease", self._namespace, _name(host)), turns, waiting):
+                turns.begin(who)
+                yield
+        finally:
+            turns.now = ""
+            turns.lock.release()
+
+    @contextlib.asynccontextmanager
+    async def _leased(self, ref: Reference, turns: _Turns, waiting: Callable[[str], None]) -> AsyncIterator[None]:
+        """Wait for a lease, which another process may have, and keep it."""
+        while (other := await self._take(ref)) is not None:
+            if turns.now != other:
+                turns.begin(other)
+                waiting(other)
+            await asyncio.sleep(_RETRY_SECONDS)
+        task = asyncio.current_task()
+        renewal = asyncio.create_task(self._renew(ref, task))
+        try:
+            yield
+        finally:
+            renewal.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewal
+            await self._give_back(ref)
+
+    async def _take(self, ref: Reference) -> str | None:
+        """Take or renew a lease; return who has it instead, or None if it is taken."""
         found = await self._cluster.get(ref)
         now = datetime.now(UTC)
         if found is None:
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
             metadata = {"name": ref.name, "namespace": ref.namespace}
             made = await self._cluster.create({**body, "metadata": metadata, "spec": self._spec(now)})
-            return made is not None
+            return "another operator" if made is None else None
         if self._held_by_another(found["spec"], now):
-            return False
+            return f"another operator ({found['spec']['holderIdentity']})"
         try:
             await self._cluster.replace({**found, "spec": self._spec(now)})
         except ConflictError:
-            return False
-        return True
+            return "another operator"
+        return None
 
     async def _renew(self, ref: Reference, task: asyncio.Task[Any] | None) -> None:
         deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
             try:
-                if await self._take(ref):
+                if await self._take(ref) is None:
                     deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
                     continue
             except ClusterError as error:

@@ -149,7 +149,8 @@ class MemberObserver:
         seen = self.of(row.name)
         job = None
         if seen.job is not None and not seen.job[1].done:
-            job = members.Job(seen.job[0], seen.job[1].progress or members.Progress())
+            kind, running = seen.job
+            job = members.Job(kind, running.progress or members.Progress(), running.waiting)
         return replace(
             row,
             configuration=row.configuration if seen.configuration is None else seen.configuration,

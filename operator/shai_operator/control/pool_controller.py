@@ -154,7 +154,7 @@ class PoolController:
             problem = problem or (Reason.IMAGE_MISSING, str(error))
         replacements = pools.replacements(pool, rows, surveys, image)
         ordinals = pools.ordinals(pool, rows, replacements)
-        placed = provider.place(poolspec.pool(pool, surveys), ordinals, current)
+        placed = provider.place(poolspec.pool(pool, state.surveys.expected()), ordinals, current)
         places = {
             member.ordinal: Place(member.name, member.ordinal, member.host, member.address) for member in placed.members
         }

@@ -29,16 +29,18 @@ from shai_operator.providers.interface import (
     ImageMissingError,
     KeyValue,
     Member,
+    Progress,
 )
 from shai_operator.reconcile.objects import name, status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from shai_operator.control.measuring import LocalLoadGenerator, Results, Subject
     from shai_operator.control.services import Services
     from shai_operator.providers.authority import Identity
-    from shai_operator.providers.interface import Grounds, Host, MemberConfiguration, Outcome, Progress, Provider
+    from shai_operator.providers.interface import Grounds, Host, MemberConfiguration, Outcome, Provider
     from shai_operator.reconcile.objects import Object
 
 READ = (*population.FILES, corpus.ABOUT)
@@ -88,7 +90,7 @@ class RemoteLoadGenerator:
         with tempfile.TemporaryDirectory(prefix="remote-", dir=self._services.settings.runtime) as path:
             place = Path(path)
             async with self._twins(poolspec.grounds(subject.pool), (host, member), configurations, tell, cancel):
-                async with self._services.leases.hold(host.address):
+                async with self._turn(host, tell):
                     outcome = await self._provider.read(
                         host, member, poolspec.grounds(subject.pool), READ, place / "data", progress=tell, cancel=cancel
                     )
@@ -127,7 +129,7 @@ class RemoteLoadGenerator:
         host, twins = on[0], twins_of(on[1])
         try:
             for twin, configuration in zip(twins, configurations, strict=True):
-                async with self._services.leases.hold(host.address):
+                async with self._turn(host, tell):
                     outcomes = await self._provider.provision(host, [twin], configuration, progress=tell, cancel=cancel)
                 _check(outcomes[twin.name], f"twin {twin.name}")
             yield
@@ -145,7 +147,7 @@ class RemoteLoadGenerator:
         self, host: Host, twins: Sequence[Member], place: Grounds, tell: Callable[[Progress], None]
     ) -> list[str]:
         """Remove twins, also after a cancellation; say which ones are left, because they enforce nothing."""
-        async with self._services.leases.hold(host.address):
+        async with self._turn(host, tell):
             outcomes = await self._provider.remove(host, twins, place, progress=tell, cancel=asyncio.Event())
         failures = {twin: outcome.failure for twin, outcome in outcomes.items() if outcome.failure is not None}
         for twin, failure in failures.items():
@@ -155,6 +157,14 @@ class RemoteLoadGenerator:
             "measuring the member again, or removing it, removes the twin"
             for twin, failure in failures.items()
         ]
+
+    def _turn(self, host: Host, tell: Callable[[Progress], None]) -> AbstractAsyncContextManager[None]:
+        """Wait for a host's lock and hold it. Who else has it is not for authors of pipelines to know."""
+
+        def waiting(_: str) -> None:
+            tell(Progress(host.name, "Waiting", "something else is done there", 0, 0))
+
+        return self._services.leases.hold(host.address, "a Benchmark", waiting)
 
     def _description(
         self,

@@ -35,6 +35,8 @@ class Surveys:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._found: dict[str, HostSurvey] = {}
+        self._waiting: dict[str, str] = {}
+        """Who has the hosts that wait for a survey."""
         self._jobs: dict[str, Job] = {}
         """The last job of each host."""
         self._due: dict[str, float] = {}
@@ -43,6 +45,15 @@ class Surveys:
     def found(self) -> Mapping[str, HostSurvey]:
         """Return the last survey of each host, by name."""
         return dict(self._found)
+
+    def expected(self) -> Mapping[str, HostSurvey]:
+        """Return the last survey of each host, and for those that wait for their first one a survey that says why."""
+        now = datetime.now(UTC)
+        waiting = {
+            host: HostSurvey(now, reason=Reason.SURVEYING, message=f"waits for its turn on the host, which {who} has")
+            for host, who in self._waiting.items()
+        }
+        return waiting | self._found
 
     def touched(self, host: str) -> None:
         """Note that something is, or was, done on a host: its survey is no longer right."""
@@ -74,10 +85,16 @@ class Surveys:
     def _start(self, key: str, pool: Object, host: Host, surveyor: Surveyor, known: Mapping[str, Observation]) -> None:
         machines = self._running(pool, host.name, known)
 
+        def waits(who: str) -> None:
+            self._waiting[host.name] = who
+            self._services.loop.queue.add(reference(pool))
+
         async def work(job: Job) -> None:
             try:
                 target = await poolspec.login(pool, host, self._services.cluster)
-                async with self._services.leases.hold(target.address):
+                who = f"JailPool {name(pool)}, a survey"
+                async with self._services.leases.hold(target.address, who, waits):
+                    self._waiting.pop(host.name, None)
                     settings = poolspec.existing_machines(pool)
                     survey = await surveyor.survey(target, machines, settings, cancel=job.cancel)
             except ConfigurationError as error:
@@ -87,6 +104,8 @@ class Surveys:
                 message = f"host {host.name} was not surveyed: {error}"
                 survey = HostSurvey(datetime.now(UTC), reason=Reason.PLAYBOOK_FAILED, message=message)
                 _LOGGER.exception("%s", message)
+            finally:
+                self._waiting.pop(host.name, None)
             if job.cancel.is_set():
                 return
             before = self._found.get(host.name)

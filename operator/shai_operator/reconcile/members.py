@@ -61,6 +61,8 @@ class Job:
     kind: str
     """provision, remove, apply or bringUp."""
     progress: Progress = field(default_factory=Progress)
+    waiting: str = ""
+    """For what it waits before it begins; empty: it has begun."""
 
 
 @dataclass(frozen=True)
@@ -280,12 +282,16 @@ def _installation(member: Observation) -> tuple[str, str] | None:
     if member.busy("remove") or member.draining_since:
         if member.failed is not None:
             return member.failed.reason, f"cannot be removed: {member.failed.message}"
-        return "Draining", "is being removed; no new sessions should come"
+        return "Draining", "is being removed; no new sessions should come" + _waits(member)
     if member.busy("provision"):
-        return "Provisioning", "is being provisioned"
+        return "Provisioning", "is being provisioned" + _waits(member)
     if member.failed is not None:
         return member.failed.reason, member.failed.message
     return None if member.configuration else ("Provisioning", "is to be provisioned")
+
+
+def _waits(member: Observation) -> str:
+    return f"; it {member.job.waiting}" if member.job and member.job.waiting else ""
 
 
 def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, str]:

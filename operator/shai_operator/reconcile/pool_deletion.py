@@ -64,6 +64,8 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
             f". Member {stuck[0].name} cannot be removed: {stuck[0].failed.message}. It is tried again; to give up on "
             f"what cannot be reached: kubectl annotate jailpool {name(pool)} {FORCE_DELETE}=true"
         )
+    elif waiting := [member for member in left if member.job and member.job.waiting]:
+        message += f". Member {waiting[0].name} {members.standing(waiting[0], {}, '').message}"
     trouble = Condition("Provisioned", FALSE, reason, message)
     decision = Decision(
         state=read(known),

@@ -77,9 +77,16 @@ def permissions(path: str) -> int:
 
 
 class Leases:
+    """Locks that somebody else has at first."""
+
+    def __init__(self, holder: str) -> None:
+        self._holder = holder
+
     @contextlib.asynccontextmanager
-    async def hold(self, host: str) -> AsyncIterator[None]:
-        assert host == "127.0.0.1"
+    async def hold(self, host: str, who: str, waiting: Callable[[str], None]) -> AsyncIterator[None]:
+        assert (host, who) == ("127.0.0.1", "a Benchmark")
+        if self._holder:
+            waiting(self._holder)
         yield
 
 
@@ -95,6 +102,8 @@ class World:
 
     where: str = "local"
     """The member's host."""
+    holder: str = ""
+    """Who has the host when it is wanted."""
     machines: bool = False
     """Whether the pool's members are in virtual machines."""
 
@@ -128,7 +137,7 @@ class World:
         }
         subject = Subject({"name": "main-0", "store": "/there"}, [], pool, row)
         settings = SimpleNamespace(images=self.place / "images", runtime=self.place, shai=Path("/here/shai"))
-        services = SimpleNamespace(settings=settings, cluster=None, leases=Leases())
+        services = SimpleNamespace(settings=settings, cluster=None, leases=Leases(self.holder))
         generator = RemoteLoadGenerator(
             cast("LocalLoadGenerator", SimpleNamespace(run=run)),
             cast("Provider", self.host),
@@ -166,6 +175,14 @@ async def test_twins_have_the_members_data_and_stores_that_nobody_can_guess(worl
     assert (world.seen["store"], world.seen["key"]) == ("", 0o600)
     assert world.told == [Slices(5, 6, "slice 5"), Slices(5, 6, "Remove on host rack: Stop")], "the count stays"
     assert list(world.place.glob("remote-*")) == [], "the operator's key and the people's are gone"
+
+
+async def test_waiting_is_told_but_not_for_whom(world: World) -> None:
+    world.holder = "JailPool secret, an installation"
+    await world.measure()
+    waits = "Waiting on host local: something else is done there"
+    assert [slices.message for slices in world.told if slices.message == waits] == [waits] * 4
+    assert not any("secret" in slices.message for slices in world.told)
 
 
 async def test_twins_in_jails_are_in_the_machine_that_is_there(world: World) -> None:

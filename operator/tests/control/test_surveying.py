@@ -18,7 +18,7 @@ from tests.reconcile.builders import resource
 from tests.reconcile.machine_world import spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from shai_operator.control.services import Services
     from shai_operator.providers.interface import Host, Surveyor
@@ -42,9 +42,20 @@ class Failing:
         raise ValueError("half an answer")
 
 
-@contextlib.asynccontextmanager
-async def hold(_: str) -> AsyncIterator[None]:
-    yield
+class Leases:
+    """Locks of hosts, which are taken until ``free`` is set."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.free.set()
+
+    @contextlib.asynccontextmanager
+    async def hold(self, _: str, who: str, waiting: Callable[[str], None]) -> AsyncIterator[None]:
+        assert who == "JailPool default, a survey"
+        if not self.free.is_set():
+            waiting("JailPool other, an installation")
+        await self.free.wait()
+        yield
 
 
 async def login(_: Object, host: Host, __: object) -> Host:
@@ -57,10 +68,9 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     return Jobs()
 
 
-def surveys(jobs: Jobs, looked_at: list[Reference]) -> Surveys:
+def surveys(jobs: Jobs, looked_at: list[Reference], leases: Leases | None = None) -> Surveys:
     queue = SimpleNamespace(add=looked_at.append)
-    leases = SimpleNamespace(hold=hold)
-    parts = SimpleNamespace(jobs=jobs, leases=leases, cluster=None, loop=SimpleNamespace(queue=queue))
+    parts = SimpleNamespace(jobs=jobs, leases=leases or Leases(), cluster=None, loop=SimpleNamespace(queue=queue))
     return Surveys(cast("Services", parts))
 
 
@@ -77,6 +87,24 @@ async def test_whatever_fails_in_a_survey_is_said_of_its_host(jobs: Jobs) -> Non
     assert {host: survey.reached for host, survey in made.found().items()} == {"h1": False, "h2": False}
     assert made.found()["h1"].message == "host h1 was not surveyed: half an answer"
     assert len(looked_at) == 2
+
+
+async def test_a_host_that_another_pool_has_is_waited_for_aloud(jobs: Jobs) -> None:
+    looked_at: list[Reference] = []
+    leases = Leases()
+    leases.free.clear()
+    made = surveys(jobs, looked_at, leases)
+    made.look(POOL, cast("Surveyor", Failing()), {})
+    while len(looked_at) < 2:
+        await asyncio.sleep(0)
+    waits = "waits for its turn on the host, which JailPool other, an installation has"
+    expected = {host: (survey.reason, survey.message) for host, survey in made.expected().items()}
+    assert expected == {"h1": ("Surveying", waits), "h2": ("Surveying", waits)}
+    assert made.found() == {}, "nothing is known of the hosts, and so there is no event either"
+    leases.free.set()
+    await ended(jobs)
+    assert made.expected() == made.found()
+    assert set(made.found()) == {"h1", "h2"}
 
 
 async def test_surveys_end_with_their_pool(jobs: Jobs) -> None:

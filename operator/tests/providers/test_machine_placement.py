@@ -88,6 +88,13 @@ def test_who_goes_where(hosts: list[Host], ordinals: range, current: dict[int, s
 
 WAITS = {
     "nobody has looked yet": ([UNKNOWN], range(2), {}, Reason.SURVEYING, "c: not looked at yet"),
+    "another pool has it": (
+        [host("c", reason=Reason.SURVEYING, known=False)],
+        range(2),
+        {},
+        Reason.SURVEYING,
+        "c: Surveying",
+    ),
     "without a status a machine may be on any host": (
         [host("a"), host("b", reason=DARK, known=False)],
         range(4),

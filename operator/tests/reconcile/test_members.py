@@ -90,6 +90,13 @@ def test_standing(seen: Observation, reason: str, *, ready: bool) -> None:
     assert bool(found.message) is (reason != "Ready")
 
 
+@pytest.mark.parametrize("kind", ["provision", "remove"])
+def test_who_waits_for_a_host_says_so(kind: str) -> None:
+    waits = "waits for its turn on host h1, which JailPool other, an installation has"
+    assert waits in members.standing(member(job=Job(kind, waiting=waits)), KNOWN, BUNDLE.label).message
+    assert "waits" not in members.standing(member(job=Job(kind)), KNOWN, BUNDLE.label).message
+
+
 def test_the_tasks_of_a_release_are_in_the_order_of_their_start() -> None:
     assert members.tasks(RELEASE) == (PipelineTasks("syse", ("indexer",), ("search", "worker")),)
 

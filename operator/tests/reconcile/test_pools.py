@@ -183,6 +183,22 @@ def test_deletion_waits_for_a_host_that_does_not_answer_and_says_how_to_force_it
     assert len([event for event in world.events if event.reason == "MemberGivenUp"]) == 3
 
 
+def test_deletion_says_what_it_waits_for() -> None:
+    world = settled()
+    world.delete()
+    waits = "waits for its turn on host h1, which JailPool other, an installation has"
+    observed = world.observed()
+    removals = {
+        name: replace(member, job=Job("remove", waiting=waits if name == "default-1" else ""))
+        for name, member in observed.members.items()
+    }
+    plan = pools.reconcile(world.pool, replace(observed, members=removals), world.known, world.now)
+    written = next(action.status for action in plan.actions if isinstance(action, SetStatus))
+    ready = next(condition for condition in written["conditions"] if condition["type"] == "Ready")
+    assert ready["reason"] == "Deleting"
+    assert f"Member default-1 is being removed; no new sessions should come; it {waits}" in ready["message"]
+
+
 def test_force_gives_up_only_on_what_was_tried() -> None:
     world = settled()
     world.unreachable = {"h1"}
