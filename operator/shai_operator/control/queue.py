@@ -15,6 +15,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from shai_operator.cluster.client import ConflictError
 from shai_operator.metrics.counted import QUEUE_DEPTH, RECONCILE_ERRORS, RECONCILE_SECONDS
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class WorkQueue:
         started = time.monotonic()
         try:
             seconds = await self._reconcile(ref)
+        except ConflictError as error:  # it was decided on an object that had changed since; the change is on its way
+            delay = self._delay(ref)
+            _LOGGER.info("reconcile %s: %s; again in %.1f s", ref, error, delay, extra={"object": str(ref)})
+            self.add_after(ref, delay)
         except Exception:  # the failure of one object must not stop the others: it is logged, counted and repeated
             delay = self._delay(ref)
             RECONCILE_ERRORS.labels(ref.kind).inc()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shai_operator.cluster.client import ConflictError
 from shai_operator.control.queue import LAST_RETRY_SECONDS, WorkQueue
+from shai_operator.metrics.counted import RECONCILE_ERRORS
 from shai_operator.reconcile.objects import Reference
 from testing.waiting import until_async
 from tests.control.queues import idle
@@ -102,6 +104,29 @@ async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.Mo
         queue.add(ref("good"))
         await until_async(lambda: tries[ref("bad")] == 4)
     assert tries[ref("good")] == 1
+
+
+async def test_a_conflict_is_no_fault_of_the_operators(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody was faster: the object is reconciled again, and nobody is called by a log or a metric."""
+    monkeypatch.setattr("shai_operator.control.queue.FIRST_RETRY_SECONDS", 0.001)
+    tries = 0
+    before = RECONCILE_ERRORS.labels("Policy")._value.get()  # noqa: SLF001
+
+    async def look(_: Reference) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise ConflictError("finalizer JailPool/a: the object has been modified")
+
+    with caplog.at_level("INFO", "shai_operator.control.queue"):
+        async with working(look) as queue:
+            queue.add(ref("a"))
+            await until_async(lambda: tries == 3 and idle(queue))
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert not any(record.exc_info for record in caplog.records)
+    assert RECONCILE_ERRORS.labels("Policy")._value.get() == before  # noqa: SLF001
 
 
 def test_delays_grow_and_stay_bounded() -> None:
