@@ -197,7 +197,7 @@ def _bytes(path: Path) -> bytes:
 def _manifest(path: Path) -> dict[str, Any]:
     try:
         documents = [document for document in yaml.safe_load_all(text(path)) if document]
-    except yaml.YAMLError as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise ImageError(f"{path} is no YAML: {error}; give the manifest of a JailPool") from error
     pools = [document for document in documents if isinstance(document, dict) and document.get("kind") == "JailPool"]
     if len(pools) != 1:

@@ -51,7 +51,7 @@ def read(name: str, folder: Path = FOLDER) -> Description:
             f"image {name}: {folder} has no description of that name; choose one of {', '.join(names(folder))}, "
             "or add a file"
         ) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise ImageError(f"image {name}: {path} cannot be read: {error}; mend the file") from error
     if found := schema.problems(name, description):
         raise ImageError(f"image {name}: {path} is not sound: {'; '.join(found)}; docs/images.md describes the fields")

@@ -183,8 +183,10 @@ STATUS = {
                     "Whether the last survey reached it; Unknown: no survey has yet.", "True", "False", "Unknown"
                 ),
                 "freeMemoryMebibytes": number("Free memory, in MiB."),
-                "virtualMachines": number("The number of this pool's virtual machines on it."),
-                "jails": number("The number of this pool's members on it."),
+                "virtualMachines": number(
+                    "The number of this pool's virtual machines that are placed on it, made or not."
+                ),
+                "jails": number("The number of this pool's members that are placed on it, made or not."),
                 "version": text("Its system and release.", longest=253, shortest=0),
                 "message": text("Why it takes no virtual machines, and the remedy.", longest=1024, shortest=0),
             },

@@ -101,6 +101,8 @@ def test_render_prints_when_there_is_no_directory(keys: list[str], capsys: pytes
         ("kind: Task\n", "has 0 objects of kind JailPool"),
         ("kind: JailPool\n---\nkind: JailPool\n", "has 2 objects of kind JailPool"),
         ("a: [", "is no YAML"),
+        ("kind: JailPool\na: 2026-99-99\n", "is no YAML"),
+        pytest.param("[" * 20_000, "is no YAML", id="deep"),
         ("kind: JailPool\nspec: {provider: local}\n", r"has no spec\.virtualMachine\.image"),
         ("kind: JailPool\nspec: {provider: bhyve, virtualMachine: {image: freebsd-9.0-amd64}}\n", "no description"),
         (

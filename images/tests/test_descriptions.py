@@ -81,7 +81,18 @@ def test_a_description_that_is_not_sound_is_refused(folder: Path, change: dict[s
         descriptions.read(NAME, folder)
 
 
-@pytest.mark.parametrize("text", ["", "- a", "a: [", "\x00", "checksum: !!python/object/apply:os.system [id]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a",
+        "a: [",
+        "\x00",
+        "checksum: !!python/object/apply:os.system [id]",
+        "a: 0x_",
+        pytest.param("[" * 20_000, id="deep"),
+    ],
+)
 def test_a_file_that_is_no_description_is_refused(folder: Path, text: str) -> None:
     (folder / f"{NAME}.yaml").write_text(text)
     with pytest.raises(ImageError, match=NAME):

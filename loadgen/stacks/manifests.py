@@ -32,7 +32,7 @@ def read(directory: Path) -> list[dict[str, Any]]:
         try:
             # The C loader if there is one, because a bundle can have many thousands of lines.
             documents = list(yaml.load_all(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             raise ManifestError(f"cannot read {path}: {error}") from error
         found += [entry for entry in documents if isinstance(entry, dict) and _is_monitors(entry)]
     if not found:

@@ -66,7 +66,14 @@ def test_what_is_not_the_monitors_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a: [", "bundle.yaml"), ("kind: Kustomization", "no manifests"), ("", "no manifests")]
+    ("text", "message"),
+    [
+        ("a: [", "bundle.yaml"),
+        ("a: 2026-99-99", "bundle.yaml"),
+        pytest.param("[" * 20_000, "bundle.yaml", id="deep"),
+        ("kind: Kustomization", "no manifests"),
+        ("", "no manifests"),
+    ],
 )
 def test_something_else_than_manifests_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bundle.yaml").write_text(text)

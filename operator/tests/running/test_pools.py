@@ -122,6 +122,25 @@ def test_a_task_that_never_ends_holds_neither_its_pool_nor_a_mode(
     pool.await_gone()
 
 
+def test_a_task_that_does_not_start_is_an_event_of_its_pool(
+    devcluster: Cluster, new_pool: Callable[[str], SmallPool]
+) -> None:
+    pool = new_pool("refusing")
+    pool.set()
+    failing = task("once", "open", command=["/bin/false"])
+    apply(devcluster, pool.namespace, policy("open"), failing)
+    apply(devcluster, pool.namespace, pipeline("p", ["once"], "/a/**", "open", pool=pool.name, rollout=ROLLOUT))
+    found = pool.await_condition("Ready", "False", "TaskFailed")
+    assert "task p/once" in message(found, "Ready")
+
+    def told() -> list[str]:
+        about = events(devcluster, "default", pool.name)
+        return [event["message"] for event in about if event["reason"] == "TaskFailed"]
+
+    until(told, "the event")
+    assert all("task p/once" in text for text in told())
+
+
 def test_an_image_may_come_later_and_members_than_fit_are_left_out(
     site: Site, operator: Operator, new_pool: Callable[[str], SmallPool]
 ) -> None:
