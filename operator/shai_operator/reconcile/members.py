@@ -291,7 +291,8 @@ def _installation(member: Observation) -> tuple[str, str] | None:
 
 
 def _waits(member: Observation) -> str:
-    return f"; it {member.job.waiting}" if member.job and member.job.waiting else ""
+    # Authors of pipelines read this in their statuses: who has the host is not for them.
+    return "; it waits for its turn on its host" if member.job and member.job.waiting else ""
 
 
 def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, str]:

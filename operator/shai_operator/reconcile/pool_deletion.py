@@ -57,6 +57,7 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
     known = status(pool)
     stuck = [member for member in left if member.failed is not None]
     message = f"the pool is being deleted; {count(len(left), 'member', ('is left', 'are left'))}"
+    message += pool_status.waiting(left)
     reason = "Deleting"
     if stuck and stuck[0].failed is not None:
         reason = stuck[0].failed.reason
@@ -64,8 +65,6 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
             f". Member {stuck[0].name} cannot be removed: {stuck[0].failed.message}. It is tried again; to give up on "
             f"what cannot be reached: kubectl annotate jailpool {name(pool)} {FORCE_DELETE}=true"
         )
-    elif waiting := [member for member in left if member.job and member.job.waiting]:
-        message += f". Member {waiting[0].name} {members.standing(waiting[0], {}, '').message}"
     trouble = Condition("Provisioned", FALSE, reason, message)
     decision = Decision(
         state=read(known),

@@ -13,7 +13,7 @@ from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.objects import generation, name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from shai_operator.reconcile.members import Observation, Standing
@@ -104,6 +104,12 @@ def events(pool: Object, all_members: Sequence[tuple[Observation, Standing]], de
         yield Emit(pool, event.type, event.reason, event.message)
 
 
+def waiting(members_of_pool: Iterable[Observation]) -> str:
+    """Return which member waits for what before work on it begins, as the end of a message; empty: none waits."""
+    found = next((member for member in members_of_pool if member.job and member.job.waiting), None)
+    return f"; {found.name} {found.job.waiting}" if found and found.job else ""
+
+
 def _busy_with_update(entry: Kept) -> bool:
     return entry.member.busy("provision", "remove")
 
@@ -132,11 +138,13 @@ def _progressing(
     kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]], decision: Decision
 ) -> Condition:
     if any(entry.member.busy("provision") or not entry.member.configuration for entry in kept):
-        return Condition("Progressing", TRUE, "Provisioning", "members are being provisioned")
+        waits = waiting(entry.member for entry in kept)
+        return Condition("Progressing", TRUE, "Provisioning", f"members are being provisioned{waits}")
     if leaving:
         named = ", ".join(member.name for member, _ in leaving[:_NAMED])
         removed = count(len(leaving), "member", ("is being removed", "are being removed"))
-        return Condition("Progressing", TRUE, "Draining", f"{removed}: {named}")
+        waits = waiting(member for member, _ in leaving)
+        return Condition("Progressing", TRUE, "Draining", f"{removed}: {named}{waits}")
     if any(not _up_to_date(entry) for entry in kept):
         return Condition("Progressing", TRUE, "Updating", "members are being brought up to date")
     if decision.state.candidate:

@@ -92,8 +92,9 @@ def test_standing(seen: Observation, reason: str, *, ready: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["provision", "remove"])
 def test_who_waits_for_a_host_says_so(kind: str) -> None:
-    waits = "waits for its turn on host h1, which JailPool other, an installation has"
-    assert waits in members.standing(member(job=Job(kind, waiting=waits)), KNOWN, BUNDLE.label).message
+    who = "waits for its turn on host h1, which JailPool other, an installation has"
+    said = members.standing(member(job=Job(kind, waiting=who)), KNOWN, BUNDLE.label).message
+    assert said.endswith("; it waits for its turn on its host"), "authors read it, who know no other pools"
     assert "waits" not in members.standing(member(job=Job(kind)), KNOWN, BUNDLE.label).message
 
 

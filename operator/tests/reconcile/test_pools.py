@@ -196,7 +196,24 @@ def test_deletion_says_what_it_waits_for() -> None:
     written = next(action.status for action in plan.actions if isinstance(action, SetStatus))
     ready = next(condition for condition in written["conditions"] if condition["type"] == "Ready")
     assert ready["reason"] == "Deleting"
-    assert f"Member default-1 is being removed; no new sessions should come; it {waits}" in ready["message"]
+    assert ready["message"] == f"the pool is being deleted; 3 members are left; default-1 {waits}"
+
+
+@pytest.mark.parametrize(("kind", "replicas", "reason"), [("provision", 3, "Provisioning"), ("remove", 2, "Draining")])
+def test_who_has_the_host_is_told_the_pool_and_no_author(kind: str, replicas: int, reason: str) -> None:
+    world = settled()
+    world.put({**world.pool, "spec": {**world.pool["spec"], "replicas": replicas}})
+    waits = "waits for its turn on host h1, which JailPool other, an installation has"
+    observed = world.observed()
+    last = replace(observed.members["default-2"], job=Job(kind, waiting=waits))
+    plan = pools.reconcile(
+        world.pool, replace(observed, members={**observed.members, "default-2": last}), world.known, world.now
+    )
+    written = {action.obj["kind"]: action.status for action in plan.actions if isinstance(action, SetStatus)}
+    found = next(entry for entry in written["JailPool"]["conditions"] if entry["type"] == "Progressing")
+    assert (found["reason"], found["message"].endswith(f"; default-2 {waits}")) == (reason, True)
+    assert "waits for its turn on its host" in written["JailPool"]["members"][2]["message"]
+    assert "JailPool other" not in json.dumps(written["Pipeline"])
 
 
 def test_force_gives_up_only_on_what_was_tried() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -155,3 +157,36 @@ def test_a_refused_key_is_told_before_anything_is_made(
     assert (row["reached"], "does not let user" in row["message"]) == ("Unknown", True)
     pool.delete()
     until(lambda: pool.read() is None, "the pool is gone", PATIENCE_SECONDS)
+
+
+def test_who_has_the_host_is_told(
+    devcluster: Cluster, new_namespace: Callable[[], str], site: Site, freebsd: FreeBSDHost
+) -> None:
+    def hold(holder: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": holder, "renewTime": now, "leaseDurationSeconds": 3600}
+        devcluster.kubectl("-n", NAMESPACE, "patch", lease, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    def waits(pool: SmallPool, said: str) -> None:
+        who = f"{said}, which another operator (elsewhere) has"
+        until(lambda: who in message(pool.read(), "Provisioned"), who, PATIENCE_SECONDS)
+
+    first = SmallPool(devcluster, new_namespace(), site, "first")
+    first.make(**spec(freebsd, login(devcluster, freebsd, "turns-login")))
+    first.await_condition("Provisioned", "False", "NoVirtualization")
+    leases = devcluster.kubectl("-n", NAMESPACE, "get", "leases", "-o", "name").splitlines()
+    (lease,) = [name for name in leases if name.partition("/")[2].startswith("shai-host-127-0-0-3-")]
+    hold("elsewhere")
+    first.delete()
+    waits(first, "first-0 waits for its turn on host rack")
+    hold("")
+    until(lambda: first.read() is None, "the first pool is gone", PATIENCE_SECONDS)
+    hold("elsewhere")
+    second = SmallPool(devcluster, new_namespace(), site, "second")
+    second.make(**spec(freebsd, "turns-login"))
+    waits(second, "rack: waits for its turn on the host")
+    assert second.status()["hosts"][0]["reached"] == "Unknown"
+    hold("")
+    second.await_condition("Provisioned", "False", "NoVirtualization")
+    second.delete()
+    until(lambda: second.read() is None, "the second pool is gone", PATIENCE_SECONDS)
