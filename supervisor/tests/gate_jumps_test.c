@@ -113,15 +113,22 @@ __asm__(".text\n"
 			    "wrfsbase %rax\n\t"
 			    "fxsave64 jump_vectors(%rip)\n\t"
 			    "mov jump_stack(%rip), %rsp\n\t"
-			    "cld\n\t"
+			    "push $2; popfq\n\t"
 			    "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n\t"
 			    "ret");
 
 static sigjmp_buf death;
 static volatile sig_atomic_t jumping;
 
+/*
+ * A popf of an address may have set the flag of alignment checks. The kernel keeps that for a
+ * handler, where the C library's first unaligned access would be a SIGBUS within a SIGBUS.
+ */
+void handler(int number), die(int number);
+__asm__("handler: push $2; popfq; jmp die");
+
 /* Without the thread there is no stack protector's word. */
-__attribute__((no_stack_protector)) static void
+__attribute__((no_stack_protector)) void
 die(int number)
 {
 	__asm__ volatile("wrfsbase %0" : : "r"(jump_thread));
@@ -316,7 +323,7 @@ handle_signals(void)
 	const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	/* A jump into a loop ends, too. */
 	const struct itimerval timer = {{0, 100000}, {0, 100000}};
-	struct sigaction action = {.sa_handler = die, .sa_flags = SA_ONSTACK};
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
 
 	if (sigaltstack(&alternate, NULL) != 0 || setitimer(ITIMER_VIRTUAL, &timer, NULL) != 0)
 		_exit(12);
