@@ -60,8 +60,10 @@ class Cluster:
             scope["labels"] = dict(labels)
         try:
             return [_plain(item, kind) async for item in self._client.list(RESOURCES[kind], **scope)]
-        except (ApiError, httpx2.HTTPError) as error:
-            raise ClusterError(f"list {kind}: {error}") from error
+        except ApiError as error:
+            raise ClusterError(f"list {kind}: {error.status.message}") from error
+        except Exception as error:
+            raise _unanswered(f"list {kind}", error) from error
 
     async def create(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
         """Create an object and return it; None when one of this name exists already."""
@@ -153,8 +155,8 @@ class Cluster:
             return await request(*arguments, **options)
         except ApiError as error:
             raise _KINDS.get(error.status.code or 0, ClusterError)(f"{verb} {ref}: {error.status.message}") from error
-        except httpx2.HTTPError as error:
-            raise ClusterError(f"{verb} {ref}: the API server was not reached: {error!r}") from error
+        except Exception as error:
+            raise _unanswered(f"{verb} {ref}", error) from error
 
 
 class _NotFoundError(ClusterError):
@@ -162,6 +164,14 @@ class _NotFoundError(ClusterError):
 
 
 _KINDS: dict[int, type[ClusterError]] = {_NOT_FOUND: _NotFoundError, _CONFLICT: ConflictError}
+
+
+def _unanswered(request: str, error: Exception) -> ClusterError:
+    """Return the error of a request without an answer of the API server.
+
+    What a load balancer answers in its place the library fails to read, with a KeyError for example.
+    """
+    return ClusterError(f"{request}: the API server was not reached: {error!r}")
 
 
 def _namespace(ref: Reference) -> dict[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from shai_operator.cluster.client import ClusterError
 from shai_operator.control import poolspec
 from shai_operator.control.member_observer import failure
 from shai_operator.control.remote_measuring import twins_of
@@ -198,6 +199,9 @@ class Installer:
                 return await run(target, tell)
         except ConfigurationError as error:
             problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))
+            return {member.name: Outcome(problem) for member in wanted}
+        except ClusterError as error:
+            problem = ProviderFailure(Reason.CANCELLED, f"host {host}: {error}; it is tried again")
             return {member.name: Outcome(problem) for member in wanted}
         finally:
             self._touched(host)

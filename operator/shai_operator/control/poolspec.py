@@ -48,7 +48,7 @@ def pool(obj: Object, surveys: Mapping[str, HostSurvey] = MappingProxyType({})) 
     hosts = tuple(
         Host(
             host["name"],
-            host["address"],
+            addresses.canonical(host["address"]),
             max_members=int(host.get("maxMembers") or DEFAULT_MEMBERS),
             gone=host.get("state") == _GONE,
             known=host["name"] in known,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shai_operator.control.jobs import CancelledError
+from shai_operator.monitors.client import MonitorError
 from shai_operator.reconcile import references, runs
 from shai_operator.reconcile.objects import namespace, spec, status, uid
 from shai_operator.reconcile.results import MemberRun, State
@@ -91,8 +93,8 @@ class RunController:
         job = self._jobs.get(_key(uid(run), name))
         if job is not None:
             return _followed(name, bundle, job)
-        unready = "" if known is None else known.unreachable
-        reason = unready or _unready(monitor, spec(run)["pipeline"])
+        away = "cannot be reached, of which the JailPool's status says more" if known and known.unreachable else ""
+        reason = away or _unready(monitor, spec(run)["pipeline"])
         return MemberRun(name, State.UNREADY if reason else State.PENDING, bundle, error=reason)
 
     def _start(self, ref: Reference, run: Object, wanted: StartAnalysis) -> None:
@@ -153,7 +155,15 @@ def _followed(name: str, bundle: str, job: Job) -> MemberRun:
         return seen
     if job.result is not None:
         return replace(seen, state=State.COMPLETE, analysis=job.result)
-    return replace(seen, state=State.FAILED, error=str(job.error or "the operator is being stopped"))
+    return replace(seen, state=State.FAILED, error=_failure(job.error))
+
+
+def _failure(error: Exception | None) -> str:
+    """Say why an analysis failed, as the monitor said it; of another error only the operator's log has the text."""
+    if error is None:
+        return "the operator is being stopped"
+    told = isinstance(error, (MonitorError, CancelledError))
+    return str(error) if told else f"{type(error).__name__}; the operator's log has more"
 
 
 def _unready(monitor: Monitor | None, pipeline: str) -> str:

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Inventories of runs. Pure.
 
-Every text is marked as data. Otherwise a pool's author could have the operator evaluate a template, which could start
-programs.
+They are JSON, in which every text is marked as data. Otherwise a pool's author could have the operator evaluate a
+template, which could start programs. A text marked in YAML would still become a number or a truth value if it looked
+like one.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-
-import yaml
 
 from shai_operator.providers.interface import DataMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from shai_operator.providers.interface import Grounds, Member, MemberConfiguration
@@ -27,6 +28,8 @@ MEMBERS = "members"
 AUTHORITY_CERTIFICATE = "authority.pem"
 AUTHORITY_KEY = "authority.key"
 """Names of files in a run's directory."""
+_UNSAFE = "__ansible_unsafe"
+"""Ansible's mark, in JSON, for a text that is not a template."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,6 @@ class Connection:
     python: str
     """Interpreter on the host that has the package supervisor, for hosts without systemd."""
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-class _Text(str):
-    """A text that Ansible does not evaluate as a template."""
-
-    __slots__ = ()
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts with Ansible's mark for data."""
-
-
-_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
 
 
 class Inventories(Protocol):
@@ -143,16 +133,15 @@ def member_settings(role: str, configuration: MemberConfiguration, directory: Pa
 def render(variables: Mapping[str, Any], groups: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """Return an inventory: the variables of all entries, and the groups' entries with their own ones."""
     children = {group: {"hosts": entries} for group, entries in groups.items()}
-    tree = {"all": {"vars": variables, "children": children}}
-    return yaml.dump(_as_data(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return json.dumps(_as_data({"all": {"vars": variables, "children": children}}), indent=1)
 
 
 def _as_data(value: Any) -> Any:
     match value:
-        case str() if value:  # Ansible reads a marked text that is empty as none
-            return _Text(value)
-        case dict():
+        case str():
+            return {_UNSAFE: value}
+        case Mapping():
             return {name: _as_data(item) for name, item in value.items()}
-        case list():
+        case list() | tuple():
             return [_as_data(item) for item in value]
     return value

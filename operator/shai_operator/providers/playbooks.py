@@ -142,7 +142,7 @@ class Playbooks:
         """Run a job in this thread, from creating its directory to removing it."""
         with directories.run_directory(self._base) as directory:
             playbook = process.prepare(directory, job.playbook)
-            for name, text in {**job.files, "inventory.yml": job.inventory(directory)}.items():
+            for name, text in {**job.files, "inventory.json": job.inventory(directory)}.items():
                 directories.write_private(directory / name, text)
             if job.playbook not in self._totals:
                 self._totals[job.playbook] = process.count_tasks(directory, playbook)

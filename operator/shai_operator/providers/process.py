@@ -57,7 +57,7 @@ def prepare(directory: Path, playbook: str) -> Path:
 def count_tasks(directory: Path, playbook: Path) -> int:
     """Count the tasks of a playbook, without those that are included at run time."""
     listed = subprocess.run(
-        [_program("ansible-playbook"), "--inventory", str(directory / "inventory.yml"), "--list-tasks", str(playbook)],
+        [_program("ansible-playbook"), "--inventory", str(directory / "inventory.json"), "--list-tasks", str(playbook)],
         env=_environment(directory),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -85,7 +85,7 @@ def run(
     config = RunnerConfig(
         private_data_dir=str(directory),
         playbook=str(playbook),
-        inventory=str(directory / "inventory.yml"),
+        inventory=str(directory / "inventory.json"),
         quiet=True,
     )
     config.prepare()

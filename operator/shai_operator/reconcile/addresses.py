@@ -44,6 +44,19 @@ def joined(address: str, number: int) -> str:
     return f"[{address}]:{number}" if ":" in address else f"{address}:{number}"
 
 
+def canonical(host: str) -> str:
+    """Return a host's address as everything that compares hosts writes it.
+
+    Forms of one IP address are one host, and capitals in a name and the dot after it mean nothing (RFC 4343, RFC 5952).
+    Whether a name and an IP address are the same machine is not asked.
+    """
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return host.lower().removesuffix(".")
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
 def refusal(pool: Object, pipeline: Object) -> str:
     """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
     values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables take precedence

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import conditions, references, runs, tenancy, thresholds
+from shai_operator.reconcile import addresses, conditions, references, runs, tenancy, thresholds
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
@@ -192,7 +192,7 @@ def _stopped(benchmark: Object, measurement: Measurement, inventory: Inventory) 
 
 def _host(pool: Object, host: str) -> str:
     """Return a host's address: pools may give the same machine different names."""
-    listed = {entry["name"]: str(entry["address"]) for entry in spec(pool).get("hosts") or ()}
+    listed = {entry["name"]: addresses.canonical(entry["address"]) for entry in spec(pool).get("hosts") or ()}
     return listed.get(host, host)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
+from shai_operator.reconcile.addresses import canonical
 from shai_operator.reconcile.machines import has_machines
 from shai_operator.reconcile.objects import created, name, spec
 
@@ -39,7 +40,7 @@ def _age(pool: Object) -> tuple[str, str]:
 
 
 def _addresses(pool: Object) -> set[str]:
-    return {host["address"] for host in spec(pool).get("hosts") or ()}
+    return {canonical(host["address"]) for host in spec(pool).get("hosts") or ()}
 
 
 def _clash(pool: Object, other: Object) -> str:

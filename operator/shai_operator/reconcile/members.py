@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shai_operator.reconcile.bundles import label_parts
 from shai_operator.reconcile.conditions import FALSE, TRUE, timestamp
@@ -240,6 +240,21 @@ class Standing:
     ready: bool
     reason: str
     message: str
+    confidential: bool = False
+    """Whether the message has what programs and hosts said: that can name other pools, documents, logins."""
+
+    @property
+    def told(self) -> str:
+        """Why it does not serve its bundle, for authors of pipelines, who cannot read JailPools."""
+        return f"{self.reason}, of which the JailPool's status says more" if self.confidential else self.message
+
+
+class _Why(NamedTuple):
+    """The part of a standing that follows from one observation."""
+
+    reason: str
+    message: str
+    confidential: bool = False
 
 
 def tasks(release: Release) -> tuple[PipelineTasks, ...]:
@@ -273,21 +288,21 @@ def idle_tasks(monitor: Monitor, wanted: Sequence[PipelineTasks]) -> list[str]:
 def standing(member: Observation, releases: Mapping[str, Release], target: str) -> Standing:
     """Judge a member by its bundle in force; ``target`` is the label of the bundle that it should have."""
     serves = _serves(member, releases)
-    reason, message = _installation(member) or _service(member, target, serves=serves)
+    why = _installation(member) or _service(member, target, serves=serves)
     away = member.busy("provision", "remove") or member.draining_since is not None
-    return Standing(serves and not away, reason, message)
+    return Standing(serves and not away, *why)
 
 
-def _installation(member: Observation) -> tuple[str, str] | None:
+def _installation(member: Observation) -> _Why | None:
     if member.busy("remove") or member.draining_since:
         if member.failed is not None:
-            return member.failed.reason, f"cannot be removed: {member.failed.message}"
-        return "Draining", "is being removed; no new sessions should come" + _waits(member)
+            return _Why(member.failed.reason, f"cannot be removed: {member.failed.message}", confidential=True)
+        return _Why("Draining", "is being removed; no new sessions should come" + _waits(member))
     if member.busy("provision"):
-        return "Provisioning", "is being provisioned" + _waits(member)
+        return _Why("Provisioning", "is being provisioned" + _waits(member))
     if member.failed is not None:
-        return member.failed.reason, member.failed.message
-    return None if member.configuration else ("Provisioning", "is to be provisioned")
+        return _Why(member.failed.reason, member.failed.message, confidential=True)
+    return None if member.configuration else _Why("Provisioning", "is to be provisioned")
 
 
 def _waits(member: Observation) -> str:
@@ -295,25 +310,27 @@ def _waits(member: Observation) -> str:
     return "; it waits for its turn on its host" if member.job and member.job.waiting else ""
 
 
-def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, str]:
+def _service(member: Observation, target: str, *, serves: bool) -> _Why:
     monitor, failed = member.monitor, member.bring_up_failed
     if monitor is None or member.insufficient or not monitor.ready:
         return _unusable(member)
     if target in member.refused:
-        return "BundleRefused", member.refused[target].message
+        return _Why("BundleRefused", member.refused[target].message)
     if failed is not None and not serves:
-        return failed.reason, failed.message
+        return _Why(failed.reason, failed.message)
     if target and monitor.bundle != target:
-        return "BundlePending", f"is to get bundle {target}"
-    return ("Ready", "") if serves else ("Starting", "its tasks are being started")
+        return _Why("BundlePending", f"is to get bundle {target}")
+    return _Why("Ready", "") if serves else _Why("Starting", "its tasks are being started")
 
 
-def _unusable(member: Observation) -> tuple[str, str]:
+def _unusable(member: Observation) -> _Why:
     if member.monitor is None:
-        return "Unreachable", member.unreachable or "has not been asked yet"
+        seen = bool(member.unreachable)
+        return _Why("Unreachable", member.unreachable or "has not been asked yet", confidential=seen)
     if member.insufficient:
-        return "EnforcementInsufficient", member.insufficient
-    return "MonitorNotReady", member.monitor.reason or "its monitor starts"
+        return _Why("EnforcementInsufficient", member.insufficient, confidential=True)
+    reason = member.monitor.reason
+    return _Why("MonitorNotReady", reason or "its monitor starts", confidential=bool(reason))
 
 
 def _serves(member: Observation, releases: Mapping[str, Release]) -> bool:

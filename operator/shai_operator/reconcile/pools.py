@@ -243,7 +243,7 @@ class _Reconciliation:
             late=member.late,
             comparable=self._has(member, self._stable),
             refuses_stable=self._refuses(member, self._stable),
-            message=standing.message,
+            message=standing.told,
             refusal=self._refusal(member, candidate),
             samples=member.samples,
         )

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shai_operator.cluster.client import Cluster as Client
+from shai_operator.cluster.client import ClusterError
+from shai_operator.control import leases as locks
 from shai_operator.control.leases import Leases
 from testing.waiting import until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from shai_operator.reconcile.objects import Reference
     from testing.cluster import Cluster
 
 HOST = "192.0.2.7"
@@ -33,13 +37,18 @@ class Waiter:
 
     def __init__(self, leases: Leases, who: str, host: str = HOST) -> None:
         self.heard: list[str] = []
+        self.left = False
+        """Whether what it did on the host has ended."""
         self.has, self.done = asyncio.Event(), asyncio.Event()
         self.task = asyncio.create_task(self._run(leases, who, host))
 
     async def _run(self, leases: Leases, who: str, host: str) -> None:
         async with leases.hold(host, who, self.heard.append):
             self.has.set()
-            await self.done.wait()
+            try:
+                await self.done.wait()
+            finally:
+                self.left = True
 
     async def end(self) -> None:
         self.done.set()
@@ -97,3 +106,112 @@ async def test_giving_up_leaves_nothing_behind(client: Client, new_namespace: Ca
     await third.has.wait()
     assert third.heard == []
     await third.end()
+
+
+class Disturbed(Client):
+    """An operator's client, whose requests meet a fault from a moment on, and whose clock is an hour behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fault: Callable[[], Awaitable[None]] | None = None
+        self.renewals = 0
+
+    async def get(self, ref: Reference) -> dict[str, Any] | None:
+        if (fault := self.fault) is not None:
+            if fault is nobody_expected_this:
+                self.fault = None
+            await fault()
+        return await super().get(ref)
+
+    async def create(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        return await super().create(behind(body))
+
+    async def replace(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.renewals += 1
+        return await super().replace(behind(body))
+
+
+def behind(lease: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a lease as a machine does whose clock is an hour behind."""
+    moment = (datetime.fromisoformat(lease["spec"]["renewTime"]) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {**lease, "spec": {**lease["spec"], "acquireTime": moment, "renewTime": moment}}
+
+
+@pytest.fixture
+async def disturbed(devcluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Disturbed]:
+    monkeypatch.setenv("KUBECONFIG", str(devcluster.kubeconfig))
+    for name, seconds in {"DURATION": 6, "_GIVE_UP": 3.0, "_RENEW": 0.2, "_ANSWER": 1.0, "_RETRY": 0.1}.items():
+        monkeypatch.setattr(locks, f"{name}_SECONDS", seconds)
+    made = Disturbed()
+    yield made
+    await made.close()
+
+
+async def silence() -> None:
+    """Never answer, as a network that is cut off."""
+    await asyncio.Event().wait()
+
+
+async def unreachable() -> None:
+    raise ClusterError("the API server was not reached")
+
+
+async def nobody_expected_this() -> None:
+    raise KeyError("Content-Type")
+
+
+@pytest.mark.parametrize("fault", [silence, unreachable, nobody_expected_this])
+async def test_who_cannot_renew_has_ended_before_another_begins(
+    fault: Callable[[], Awaitable[None]], client: Client, disturbed: Disturbed, new_namespace: Callable[[], str]
+) -> None:
+    namespace = new_namespace()
+    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    await first.has.wait()
+    second = Waiter(Leases(client, namespace, "that"), "second")
+    await until_async(lambda: second.heard == ["another operator (this)"])
+    disturbed.fault = fault
+    await until_async(lambda: first.left or second.has.is_set())
+    assert not second.has.is_set()
+    with pytest.raises(ClusterError, match="is lost; what ran on that host was ended"):
+        await first.task
+    await second.has.wait()
+    await second.end()
+
+
+async def test_a_clock_that_is_behind_makes_no_lease_end(
+    client: Client, disturbed: Disturbed, new_namespace: Callable[[], str]
+) -> None:
+    namespace = new_namespace()
+    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    await first.has.wait()
+    second = Waiter(Leases(client, namespace, "that"), "second")
+    await until_async(lambda: second.heard == ["another operator (this)"])
+    renewed = disturbed.renewals
+    await until_async(lambda: second.has.is_set() or disturbed.renewals > renewed + 5)
+    assert not second.has.is_set()
+    await first.end()
+    await second.has.wait()
+    await second.end()
+
+
+async def test_who_was_replaced_ends_at_once(
+    client: Client, disturbed: Disturbed, new_namespace: Callable[[], str]
+) -> None:
+    """A machine that stood still for longer than its lease finds another holder when it goes on."""
+    namespace = new_namespace()
+    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    await first.has.wait()
+    (lease,) = await client.list("Lease", namespace)
+    taken = {**lease["spec"], "holderIdentity": "that"}
+    await until_async(lambda: disturbed.renewals > 0)
+    while True:
+        (lease,) = await client.list("Lease", namespace)
+        try:
+            await client.replace({**lease, "spec": taken})
+            break
+        except ClusterError:  # it was renewed in the meantime
+            continue
+    with pytest.raises(ClusterError, match="is lost"):
+        await first.task
+    (lease,) = await client.list("Lease", namespace)
+    assert lease["spec"]["holderIdentity"] == "that"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Requests that get no answer of an API server: each is a ClusterError, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shai_operator.cluster.client import Cluster, ClusterError
+from shai_operator.reconcile.objects import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "one", "namespace": "there", "uid": "u", "resourceVersion": "1"},
+    "spec": {},
+}
+REF = Reference("Lease", "there", "one")
+REQUESTS: dict[str, Callable[[Cluster], Awaitable[object]]] = {
+    "get": lambda cluster: cluster.get(REF),
+    "list": lambda cluster: cluster.list("Lease"),
+    "create": lambda cluster: cluster.create(LEASE),
+    "replace": lambda cluster: cluster.replace(LEASE),
+    "merge": lambda cluster: cluster.merge(REF, {"spec": {}}),
+    "delete": lambda cluster: cluster.delete(REF, "u"),
+}
+ANSWERS = {
+    "a load balancer's, without a type": "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+    "a page": "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
+    "a page instead of an object": "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
+    "half a failure": "HTTP/1.1 500 X\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{",
+    "half an object": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{",
+    "another kind of thing": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
+    "no HTTP": "220 mail.example ESMTP\r\n\r\n",
+    "nothing": "",
+}
+
+
+@asynccontextmanager
+async def answering(answer: str) -> AsyncIterator[int]:
+    """Give this answer to each request; yield the port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer.encode())
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_no_answer_is_an_error_that_callers_know(
+    answer: str, request_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with answering(ANSWERS[answer]) as port:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, port)))
+        cluster = Cluster()
+        with pytest.raises(ClusterError, match="Lease"):
+            await REQUESTS[request_](cluster)
+        await cluster.close()
+
+
+def kubeconfig(place: Path, port: int) -> Path:
+    written = place / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "nobody"}}],
+        "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "nobody", "user": {"token": "t"}}],
+    }
+    written.write_text(json.dumps(config))
+    return written
