@@ -48,11 +48,17 @@ class Server:
         return (self.directory / name).read_text()
 
 
+def make_directory() -> None:
+    """Make the directory that Debian's sshd wants of root, also to read its configuration; its service makes it."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+
+
 @contextmanager
 def serve(
     directory: Path, address: str = "127.0.0.1", *, settings: str = "", before: Sequence[str] = ()
 ) -> Iterator[Server]:
-    """Run sshd with new keys, and with more ``settings``; make the directory that its service would otherwise make.
+    """Run sshd with new keys, and with more ``settings``.
 
     ``before`` are words before its command, which start it in a surrounding of its own.
     """
@@ -60,8 +66,7 @@ def serve(
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
         subprocess.run(command, check=True, timeout=300)
     server = Server(directory, free_port(address))
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    make_directory()
     file = directory / "sshd_config"
     file.write_text(SETTINGS.format(address=address, port=server.port, directory=directory) + settings)
     with subprocess.Popen([*before, SSHD, "-D", "-e", "-f", file], stderr=subprocess.PIPE, text=True) as process:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shai_operator.providers.process import COLLECTION
+from tests.providers import sshd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,7 @@ ACCOUNTS = "# $FreeBSD$\nroot:*:0:0::0:0:Charlie &:/root:/bin/sh\ntoor:*LOCKED*:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    sshd.make_directory()
     (tmp_path / "etc/ssh").mkdir(parents=True)
     (tmp_path / "var/cache/nuageinit").mkdir(parents=True)
     key = tmp_path / "etc/ssh/key"
