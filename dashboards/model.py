@@ -40,7 +40,8 @@ class Query:
 
     expr: str
     legend: str = ""
-    """Names a result: {{label}} stands for a label's value. In a table: the column's heading."""
+    """Names a result: {{label}} stands for a label's value. In a table: the column's heading, and without one there is
+    no column of values."""
     unit: str = ""
     """Unit of this query's values in Grafana's names; the panel's if empty."""
 
@@ -57,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Limit:
-    """From a value on, a number is shown in the colour of a level."""
+    """From a value on, a number is shown in the colour of a level; over time, a line of that colour is there."""
 
     value: float
     level: str

@@ -67,6 +67,8 @@ def _timeseries(panel: Panel) -> timeseries.Panel:
     )
     if panel.stacked:
         made.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
+    if panel.limits:
+        made.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED))
     return made
 
 
@@ -95,8 +97,13 @@ def _table(panel: Panel) -> tables.Panel:
             link = {"title": f"{column.title} in {column.board}", "url": column_link(column.board, column.label)}
             made.override_by_name(column.title, [models.DynamicConfigValue("links", [link])])
     for query in panel.queries:
+        changed = []
         if query.unit and query.unit != panel.unit:
-            made.override_by_name(query.legend, [models.DynamicConfigValue("unit", query.unit)])
+            changed.append(models.DynamicConfigValue("unit", query.unit))
+        if panel.states or panel.limits:
+            changed.append(models.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}))
+        if changed:
+            made.override_by_name(query.legend, changed)
     return made
 
 
@@ -171,9 +178,10 @@ def _thresholds(panel: Panel) -> dashboard.ThresholdsConfig:
 def _colour(made: Builder, panel: Panel) -> None:
     """Give each known result its colour, whatever its place among the others."""
     if not panel.colours:
+        levels = panel.limits and panel.kind != Kind.TIMESERIES
         made.color_scheme(
             dashboard.FieldColor().mode(
-                models.FieldColorModeId.THRESHOLDS if panel.limits else models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME
+                models.FieldColorModeId.THRESHOLDS if levels else models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME
             )
         )
         return

@@ -157,10 +157,11 @@ PANELS = (
         "revocation",
         "Time of a revocation",
         "From the request that takes a permission away to the moment when the last session that it ends can do "
-        "nothing any more.",
+        "nothing any more. Beyond the line it takes longer than promised, which is an alert: ShaiRevocationSlow.",
         Kind.TIMESERIES,
         "s",
         _quantiles("shai_revocation_seconds"),
+        limits=(Limit(0, "good"), Limit(10, "bad")),
     ),
     Panel(
         "blocked",

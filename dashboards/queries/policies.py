@@ -142,12 +142,7 @@ PANELS = (
         "Each policy's revision in force, and the one that is being rolled out.",
         Kind.TABLE,
         "short",
-        (
-            Query(
-                f"max by (namespace, policy, mode, stable, candidate) (shai_policy_revision_info{{{NAMESPACE}}})",
-                "in force",
-            ),
-        ),
+        (Query(f"max by (namespace, policy, mode, stable, candidate) (shai_policy_revision_info{{{NAMESPACE}}})"),),
         columns=(
             Column("namespace", "namespace", "rollout"),
             Column("policy", "policy"),

@@ -7,6 +7,7 @@ from dashboards.model import Column, Kind, Limit, Panel, Query
 from dashboards.queries.selectors import MEMBER, NAMESPACE, or_zero
 
 _PROCESS = f'job="shai-monitor",{MEMBER}'
+_READINESS = (("0", "not ready", "bad"), ("1", "ready", "good"))
 
 
 def _members(state: str) -> Query:
@@ -83,9 +84,10 @@ PANELS = (
                 f"max by (namespace, pool, member, provider, host, image, release) (shai_member_ready{{{MEMBER}}}"
                 " * on (cluster, instance, namespace, pool, member) group_left (provider, host, image, release) "
                 f"shai_member_info{{{MEMBER}}})",
-                "ready",
+                "state",
             ),
         ),
+        states=_READINESS,
         columns=(
             Column("namespace", "namespace"),
             Column("pool", "pool"),
@@ -95,7 +97,6 @@ PANELS = (
             Column("image", "image"),
             Column("release", "release"),
         ),
-        decimals=0,
     ),
     Panel(
         "counts",
@@ -113,7 +114,7 @@ PANELS = (
         Kind.STATES,
         "short",
         (Query(f"max by (member) (shai_member_ready{{{MEMBER}}})", "{{member}}"),),
-        states=(("0", "not ready", "bad"), ("1", "ready", "good")),
+        states=_READINESS,
     ),
     Panel(
         "sessions",
@@ -230,10 +231,12 @@ PANELS = (
     Panel(
         "source-age",
         "Age of fetched facts",
-        "Time since facts were last fetched from each source.",
+        "Time since facts were last fetched from each source. From the line on, a source that fails is an alert: "
+        "ShaiFactSourceFailing.",
         Kind.TIMESERIES,
         "s",
         (Query(f"max by (source) (shai_fact_source_age_seconds{{{MEMBER}}})", "{{source}}"),),
+        limits=(Limit(0, "good"), Limit(900, "warning")),
     ),
     Panel(
         "versions",
@@ -241,7 +244,7 @@ PANELS = (
         "Version of Shai of each member's monitor.",
         Kind.TABLE,
         "short",
-        (Query(f"max by (namespace, member, version, goversion) (shai_build_info{{{MEMBER}}})", "runs"),),
+        (Query(f"max by (namespace, member, version, goversion) (shai_build_info{{{MEMBER}}})"),),
         columns=(
             Column("namespace", "namespace"),
             Column("member", "member", "pool"),

@@ -54,12 +54,7 @@ PANELS = (
         "What is in force, what is being rolled out, and how it stands, as the pool's condition RolledOut says it.",
         Kind.TABLE,
         "short",
-        (
-            Query(
-                f"max by (namespace, pool, stable, candidate, reason) (shai_rollout_info{{{NAMESPACE}}})",
-                "in force",
-            ),
-        ),
+        (Query(f"max by (namespace, pool, stable, candidate, reason) (shai_rollout_info{{{NAMESPACE}}})"),),
         columns=(
             Column("namespace", "namespace"),
             Column("pool", "pool"),

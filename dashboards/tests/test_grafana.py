@@ -166,7 +166,44 @@ def test_values_of_tables_have_the_names_that_grafana_gives() -> None:
             if panel.kind != Kind.TABLE:
                 continue
             (organize,) = [t for t in places[panel.title]["transformations"] if t["id"] == "organize"]
-            renamed = organize["options"]["renameByName"]
+            renamed, hidden = organize["options"]["renameByName"], organize["options"]["excludeByName"]
             letters = [target["refId"] for target in places[panel.title]["targets"]]
             values = ["Value"] if len(letters) == 1 else [f"Value #{letter}" for letter in letters]
-            assert [renamed[value] for value in values] == [query.legend for query in panel.queries]
+            assert [renamed.get(value, "") for value in values] == [query.legend for query in panel.queries]
+            assert [value for value in values if value in hidden] == [value for value in values if value not in renamed]
+
+
+def test_what_always_is_1_is_no_column() -> None:
+    """The labels of a metric such as shai_rollout_info say everything."""
+    for board in ALL:
+        for panel in board.panels:
+            for query in panel.queries:
+                says = re.fullmatch(r"max by \([^()]*\) \(shai_\w+_info{[^{}]*}\)", query.expr)
+                assert panel.kind != Kind.TABLE or not says or not query.legend, panel.id
+
+
+def test_what_is_wrong_stands_out() -> None:
+    """A member that is not ready is red in its table; where an alert has a limit in time, the limit is a line."""
+    panels = {panel["title"]: panel for board in ALL for panel in document(board)["panels"]}
+    members = panels["Members"]["fieldConfig"]
+    (mapped,) = members["defaults"]["mappings"]
+    assert mapped["options"]["0"]["text"] == "not ready"
+    (state,) = [override for override in members["overrides"] if override["matcher"]["options"] == "state"]
+    assert {"id": "custom.cellOptions", "value": {"type": "color-text"}} in state["properties"]
+    for title, seconds in {"Time of a revocation": 10, "Age of fetched facts": 900}.items():
+        found = panels[title]["fieldConfig"]["defaults"]
+        assert found["custom"]["thresholdsStyle"] == {"mode": "dashed"}
+        assert found["thresholds"]["steps"][-1]["value"] == seconds
+        assert found["color"]["mode"] == "palette-classic-by-name"
+
+
+def test_nodes_have_texts_and_edges_have_none() -> None:
+    """The panel shows a number as "3.00 short"; and calculating joins the two tables into one, but for one query."""
+    (flow,) = [panel for board in ALL for panel in document(board)["panels"] if panel["type"] == "nodeGraph"]
+    assert [target["refId"] for target in flow["targets"]] == ["A", "B"]
+    calculated, converted = flow["transformations"]
+    assert calculated["options"]["reduce"]["include"] == ["Value #A"]
+    assert calculated["options"]["timeSeries"] is False
+    assert converted["options"]["conversions"] == [{"targetField": "mainstat", "destinationType": "string"}]
+    for transformation in (calculated, converted):
+        assert transformation["filter"] == {"id": "byRefId", "options": "A"}

@@ -104,7 +104,9 @@ func sessionHighlights(measured sources.Sessions) []figure.Highlight {
 		{measured.AddedSession, "CPU time that mode shai adds to a session"}, {measured.AddedQuery, "CPU time that mode shai adds to a query"},
 	} {
 		if line.value != nil {
-			found = append(found, highlight(*line.value, "µs", line.label))
+			one := highlight(*line.value, "µs", line.label)
+			one.Remark += "; by make bench-session"
+			found = append(found, one)
 		}
 	}
 	return found

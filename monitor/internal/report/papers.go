@@ -39,14 +39,31 @@ func papers(in Input) (figure.Section, *figure.Absent) {
 }
 
 // likePapers returns the first results of a load as the papers have it: all users all the
-// time, from the regions that the analysis expects.
+// time, from the regions that the analysis expects, and a search engine that searches.
 func likePapers(given sources.All) *sources.Results {
+	return firstOf(given, func(size sources.Size) bool { return size.BusyCycles == nil })
+}
+
+// firstOf returns the first results of all users all the time, from the regions that the
+// analysis expects, whose engine is the right one.
+func firstOf(given sources.All, engine func(sources.Size) bool) *sources.Results {
 	for i, results := range given.Results {
-		if len(results.Size.Phases) == 0 && results.Size.Mispredicted == 0 {
+		if len(results.Size.Phases) == 0 && results.Size.Mispredicted == 0 && engine(results.Size) {
 			return &given.Results[i]
 		}
 	}
 	return nil
+}
+
+// comparableTo returns the results that can stand beside a row; nil if there are none.
+func comparableTo(given sources.All, row published.Row) *sources.Results {
+	switch row.Measured {
+	case "busy-engine":
+		return firstOf(given, func(size sources.Size) bool { return size.BusyCycles != nil && *size.BusyCycles > 0 })
+	case "instant-engine":
+		return firstOf(given, func(size sources.Size) bool { return size.BusyCycles != nil && *size.BusyCycles == 0 })
+	}
+	return likePapers(given)
 }
 
 // beside makes a table of a published one, with a column "here" after each that can be
@@ -125,7 +142,7 @@ func here(in Input, column published.Column, row published.Row) (figure.Cell, bo
 	case "fault":
 		return faultStopped(in, row)
 	}
-	results := likePapers(in.Given)
+	results := comparableTo(in.Given, row)
 	if results == nil || row.SessionLength == nil {
 		return figure.None(), false
 	}

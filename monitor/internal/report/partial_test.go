@@ -123,7 +123,7 @@ func TestPartialResults(t *testing.T) {
 // Only the load that the papers had stands beside their figures.
 func TestOtherLoadIsNotBesideThePapers(t *testing.T) {
 	for size, want := range map[string]string{
-		"": "7", `, "phases": [{"name": "spike"}]`: "–", `, "mispredicted": 0.5`: "–",
+		"": "7", `, "phases": [{"name": "spike"}]`: "–", `, "mispredicted": 0.5`: "–", `, "busyCycles": 0`: "–",
 	} {
 		_, figures := written(t, read(t, results(size, asBase+asShai)))
 		table := figures["papers-shai-table-1"]
@@ -137,6 +137,30 @@ func TestOtherLoadIsNotBesideThePapers(t *testing.T) {
 	text := section(Compose(Input{Given: slow}), "papers").Text
 	if !strings.HasSuffix(text, "Here it is 90 ms.") {
 		t.Error(text)
+	}
+}
+
+// What make bench NAME=fast measures stands beside the paper's fast engines, each beside its
+// own, and the head of the report is about a search.
+func TestFastEngines(t *testing.T) {
+	fast := func(cycles string, perSecond int) string {
+		return fmt.Sprintf(`{"format": 4, "size": {"rounds": 7, "busyCycles": %s}, "throughput": [{"sessionLength": 0,
+			"dynamic": {"queriesPerSecond": {"estimate": %d}}}]}`, cycles, perSecond)
+	}
+	lucene := results("", asBase+asShai)
+	made, figures := written(t, read(t, fast("0", 900), fast("2000000", 800), lucene))
+	table, beside := figures["papers-shai-figure-3"], ""
+	for _, row := range table.Rows {
+		beside += row.Name + ": " + row.Cells[0].Text + ", here " + row.Cells[1].Text + "; "
+	}
+	if want := "3,000 queries/s: 2390, here 800; 30,000 queries/s: 7760, here 900; "; beside != want {
+		t.Errorf("%s, want %s", beside, want)
+	}
+	if made.Subtitle != subtitle(Input{Given: read(t, lucene)}) {
+		t.Errorf("the head is about %s", made.Subtitle)
+	}
+	if said := figures["method-runs"].Rows[2].Cells[0].Text; !strings.Contains(said, "after 2,000,000 cycles") {
+		t.Errorf("the method does not name the engine: %s", said)
 	}
 }
 

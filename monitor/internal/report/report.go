@@ -80,10 +80,16 @@ func identify(sections []figure.Section) {
 	}
 }
 
-// bestFirst orders results: those of the most rounds first.
+// bestFirst orders results: those of a search first, and of them those of the most rounds.
 func bestFirst(results []sources.Results) []sources.Results {
+	stands := func(r sources.Results) int {
+		if r.Size.BusyCycles != nil {
+			return 1
+		}
+		return 0
+	}
 	return slices.SortedStableFunc(slices.Values(results), func(a, b sources.Results) int {
-		return cmp.Compare(b.Size.Rounds, a.Size.Rounds)
+		return cmp.Or(cmp.Compare(stands(a), stands(b)), cmp.Compare(b.Size.Rounds, a.Size.Rounds))
 	})
 }
 
@@ -118,6 +124,11 @@ func sizeOf(size sources.Size) string {
 	}
 	if size.Users > 0 {
 		parts = append(parts, figure.Digits(float64(size.Users))+" users")
+	}
+	if busy := size.BusyCycles; busy != nil && *busy == 0 {
+		parts = append(parts, "an engine that picks at random")
+	} else if busy != nil {
+		parts = append(parts, fmt.Sprintf("an engine that picks at random, after %s cycles", figure.Digits(float64(*busy))))
 	}
 	rounds := "1 round"
 	if size.Rounds != 1 {

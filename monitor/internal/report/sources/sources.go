@@ -55,6 +55,9 @@ type Size struct {
 	// users comes from another region than the analysis expects.
 	Phases       []json.RawMessage `json:"phases"`
 	Mispredicted float64           `json:"mispredicted"`
+	// BusyCycles is there if an engine that picks documents at random took the search engine's
+	// place, after it had kept a processor busy for so many cycles.
+	BusyCycles *int64 `json:"busyCycles"`
 }
 
 // Machine describes where it was measured.
