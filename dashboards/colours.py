@@ -32,10 +32,13 @@ _BROWN, _PLUM, _OLIVE, _TEAL = (
     Colour("#a0522d", "#d98a5f"), Colour("#76306e", "#d08cc8"), Colour("#557a2b", "#a3c76d"),
     Colour("#17706e", "#5fc4bf"),
 )  # fmt: skip
-_VIOLET, _SAND = Colour("#5a3fb0", "#b09cf5"), Colour("#8c6d1f", "#d8b757")
+_VIOLET, _SAND, _PINK = (
+    Colour("#5a3fb0", "#b09cf5"), Colour("#8c6d1f", "#d8b757"), Colour("#c2287f", "#ff86c3"),
+)  # fmt: skip
 
 TABLE = {
-    # Modes; control is a second installation in mode baseline, paper what was published.
+    # Modes; control is a second installation in mode baseline, paper what was published, by-hand load that no
+    # Benchmark makes.
     "modes": {
         "baseline": _GREY,
         "control": _SAND,
@@ -46,6 +49,7 @@ TABLE = {
         "forked": _OLIVE,
         "process": _TEAL,
         "paper": _VIOLET,
+        "by-hand": _PINK,
     },
     # How a decision, an analysis, a session or a rollout ended.
     "results": {

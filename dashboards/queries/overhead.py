@@ -138,7 +138,7 @@ PANELS = (
     Panel(
         "throughput",
         "Queries per second, by mode",
-        "Queries that the load generators had answered, by the mode of the measurement; “by hand” is load of no "
+        "Queries that the load generators had answered, by the mode of the measurement; “by-hand” is load of no "
         "measurement, in whatever mode the pipeline is. Empty without a load generator.",
         Kind.TIMESERIES,
         "reqps",

@@ -46,7 +46,7 @@ SUPPLY = {
 
 def by_mode(expr: str) -> str:
     """Name load that comes by hand, in whatever mode the pipeline is: its mode is empty."""
-    return f'label_replace({expr}, "mode", "by hand", "mode", "")'
+    return f'label_replace({expr}, "mode", "by-hand", "mode", "")'
 
 
 def or_zero(expr: str, known: str) -> str:

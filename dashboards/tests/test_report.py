@@ -119,6 +119,36 @@ def test_no_card_has_an_empty_place_beside_it(write: Any, browser: Browser) -> N
     assert [row for row in rows if row["right"] < row["end"] - 2] == []
 
 
+def test_names_without_a_colour_look_like_no_mode(write: Any, browser: Browser, tmp_path: Path) -> None:
+    """The first colours of the palette are those of modes, under other names."""
+    results = json.loads((RUN / "results.json").read_text())
+    for entry in results["throughput"]:
+        entry["another"] = entry["shai"]
+    given = tmp_path / "results.json"
+    given.write_text(json.dumps(results))
+    browser.open(write(given).as_uri())
+    colours = browser.script(
+        "const look = getComputedStyle(document.documentElement);"
+        "return [...new Set([...document.querySelectorAll('#costs-throughput .chart path')]"
+        ".map(path => path.getAttribute('fill')).filter(fill => /--(modes|parts|results)-/.test(fill)))]"
+        ".map(fill => look.getPropertyValue(fill.slice(4, -1)))"
+    )
+    assert len(colours) == len(set(colours)) == len(results["throughput"][0]) - 1
+
+
+def test_points_at_one_place_have_one_name(write: Any, browser: Browser, tmp_path: Path) -> None:
+    items = [item for item in json.loads((RUN / "objects.json").read_text())["items"] if item["kind"] == "AnalysisRun"]
+    one = json.loads(json.dumps(items[0]))
+    one["metadata"]["name"] = "the-same-again"
+    given = tmp_path / "objects.json"
+    given.write_text(json.dumps({"kind": "List", "items": [items[0], one]}))
+    browser.open(write(given).as_uri())
+    (chart,) = [chart for chart in browser.script(_CHARTS) if chart["id"] == "analysis-growth"]
+    assert browser.script(_OVER) == []
+    assert len({row[0] for row in chart["rows"]} & set(chart["drawn"])) == 1
+    assert "1,000,000,000" not in chart["drawn"]
+
+
 def test_a_chart_is_drawn_from_its_table(write: Any, browser: Browser) -> None:
     browser.open(write(RUN).as_uri())
     charts = {chart["id"]: chart for chart in browser.script(_CHARTS)}

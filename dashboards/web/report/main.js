@@ -4,12 +4,14 @@
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import { AriaComponent, GridComponent, LegendComponent, TooltipComponent } from "echarts/components";
 import { init, use } from "echarts/core";
+import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
 
 import { colour, draw, height } from "./options.js";
 import { read } from "./read.js";
 
-use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
+use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, LabelLayout,
+  SVGRenderer]);
 
 const root = document.documentElement;
 const charts = [];

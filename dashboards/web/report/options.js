@@ -9,10 +9,11 @@ const SHAPES = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRe
 const INK = "var(--ink)", SOFT = "var(--soft)", LINE = "var(--line)", CARD = "var(--card)";
 const FONT = { fontFamily: "system-ui, 'DejaVu Sans', sans-serif", fontSize: 12, color: SOFT };
 
-/** Gives each column without a colour one that no other has, as long as there are some. */
+/** Gives each column without a colour one that no other has, as long as there are some. Several names have the same colour. */
 export function colour(columns) {
-  const used = new Set(columns.map((column) => column.colour));
-  const free = PALETTE.filter((name) => !used.has(name));
+  const look = getComputedStyle(document.documentElement), value = (name) => look.getPropertyValue(`--${name}`);
+  const used = new Set(columns.filter((column) => column.colour).map((column) => value(column.colour)));
+  const free = PALETTE.filter((name) => !used.has(value(name)));
   let next = 0;
   for (const column of columns) column.colour ||= (free.length ? free : PALETTE)[next++ % (free.length || PALETTE.length)];
 }
@@ -77,7 +78,7 @@ function frame(figure, data, x, y) {
     aria: { enabled: false },
     grid: { left: 8, right: 18, top: top(figure, data), bottom: 30, containLabel: true },
     legend: {
-      show: legendLines(figure, data) > 0, type: "plain", top: 0, left: 0, padding: 0, itemGap: GAP, itemWidth: KEY, itemHeight: 10, textStyle: { ...FONT, color: INK },
+      show: legendLines(figure, data) > 0, type: "plain", top: 2, left: 0, padding: 0, itemGap: GAP, itemWidth: KEY, itemHeight: 10, textStyle: { ...FONT, color: INK },
       inactiveColor: LINE, selectedMode: false, data: data.columns.map((column) => column.title), formatter: (name) => short(name, LEGEND_LENGTH),
     },
     tooltip: {
@@ -196,9 +197,15 @@ function steps(figure, data) {
   };
 }
 
+/** The whole powers of ten around the values of a logarithmic axis; of a single value ECharts makes ten. */
+function decades(about) {
+  const power = (value, round) => 10 ** round(Math.log10(value));
+  return about.log ? { min: ({ min }) => power(min, Math.floor), max: ({ min, max }) => Math.max(power(max, Math.ceil), 10 * power(min, Math.floor)) } : {};
+}
+
 function points(figure, data) {
   const [x, y] = data.columns;
-  const options = frame(figure, data, axis(figure.x.log ? "log" : "value", figure.x), upright(figure.y));
+  const options = frame(figure, data, axis(figure.x.log ? "log" : "value", figure.x, decades(figure.x)), upright(figure.y, decades(figure.y)));
   options.tooltip.trigger = "item";
   options.tooltip.formatter = (point) => tip(figure, data, [point]);
   return {

@@ -4,6 +4,7 @@ package report
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ func rangeLatency(r *boards.Range) []sources.Latency {
 		for _, series := range result {
 			bound, err := strconv.ParseFloat(series.Labels["le"], 64)
 			if err == nil && finite(series.Points[0].Value) {
-				mode := cmp.Or(series.Labels["mode"], "load by hand")
+				mode := cmp.Or(series.Labels["mode"], "by-hand")
 				modes[mode] = append(modes[mode], bucket{bound, series.Points[0].Value})
 			}
 		}
@@ -58,8 +59,8 @@ func rangeLatency(r *boards.Range) []sources.Latency {
 	return all
 }
 
-// rangeAnalyses returns the last analysis of each pipeline.
-func rangeAnalyses(r *boards.Range) []figure.Row {
+// rangeAnalyses yields the last analysis of each pipeline.
+func rangeAnalyses(r *boards.Range) iter.Seq2[string, figure.Row] {
 	reading := beyond(r, "analysis-size")
 	by := map[string][]float64{}
 	for i, result := range reading.Results {
@@ -71,14 +72,16 @@ func rangeAnalyses(r *boards.Range) []figure.Row {
 			by[name][i] = series.Points[0].Value
 		}
 	}
-	var rows []figure.Row
-	for _, name := range sources.InOrder(by) {
-		// In the order of the queries: time, accesses, instances.
-		if v := by[name]; v[0] > 0 && v[1] > 0 && finite(v[0]) && finite(v[1]) && finite(v[2]) {
-			rows = append(rows, analysisRow(name+" (Prometheus)", v[1], v[0], v[2]))
+	return func(yield func(string, figure.Row) bool) {
+		for _, name := range sources.InOrder(by) {
+			// In the order of the queries: time, accesses, instances.
+			v := by[name]
+			if v[0] > 0 && v[1] > 0 && finite(v[0]) && finite(v[1]) && finite(v[2]) &&
+				!yield(name, analysisRow(name+" (Prometheus)", v[1], v[0], v[2])) {
+				return
+			}
 		}
 	}
-	return rows
 }
 
 // rangeHighlights are the panels at the head of the dashboard that say what was stopped.

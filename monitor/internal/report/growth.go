@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"shai.dev/monitor/internal/report/figure"
 	"shai.dev/monitor/internal/report/sources"
@@ -20,9 +21,22 @@ func analyses(in Input) []figure.Row {
 				float64(run.Status.DurationMilliseconds)/1000, float64(instances(run))))
 		}
 	}
-	rows = append(rows, rangeAnalyses(in.Range)...)
+	for pipeline, row := range rangeAnalyses(in.Range) {
+		if !listed(in.Given.Analyses, pipeline, *row.Cells[0].Value) {
+			rows = append(rows, row)
+		}
+	}
 	slices.SortStableFunc(rows, func(a, b figure.Row) int { return cmp.Compare(*a.Cells[0].Value, *b.Cells[0].Value) })
 	return rows
+}
+
+// listed reports whether the objects have an analysis of so many accesses of a pipeline: what
+// Prometheus has of it is the same one.
+func listed(runs []sources.AnalysisRun, pipeline string, accesses float64) bool {
+	return slices.ContainsFunc(runs, func(run sources.AnalysisRun) bool {
+		_, name, qualified := strings.Cut(run.Spec.Pipeline, "/")
+		return (run.Spec.Pipeline == pipeline || qualified && name == pipeline) && float64(run.Status.Expected) == accesses
+	})
 }
 
 func analysisRow(name string, accesses, seconds, instances float64) figure.Row {
@@ -58,6 +72,9 @@ func growth(in Input) (figure.Section, *figure.Absent) {
 		Y: figure.Axis{Label: "time", Unit: "s", Log: true},
 		Columns: []figure.Column{{Title: "expected accesses"}, {Title: "time, s", Colour: "modes-shai"},
 			{Title: "instances", Hidden: true}, {Title: "ns for each access", Hidden: true}},
+	}
+	if *rows[0].Cells[0].Value == *rows[len(rows)-1].Cells[0].Value {
+		f.Notes = append(f.Notes, "Only one size was analysed: analyses of pipelines of other sizes beside it show the growth.")
 	}
 	f.Rows = spread(rows, &f.Notes)
 	section.Figures = []figure.Figure{f}

@@ -65,8 +65,11 @@ func memoryOf(machine sources.Machine) string {
 func downloads(given sources.All) []figure.Download {
 	var files []figure.Download
 	for i, results := range given.Results {
-		files = append(files, figure.Download{Name: fmt.Sprintf("results-%d.json", i+1),
-			Title: "results " + results.Name, Type: "application/json", Content: results.Text})
+		title := "results " + results.Name
+		if len(results.Slices) > 0 {
+			title += fmt.Sprintf(" with raw samples of %d slices", len(results.Slices))
+		}
+		files = append(files, figure.Download{Name: fmt.Sprintf("results-%d.json", i+1), Title: title, Type: "application/json", Content: results.Text})
 	}
 	for i, measured := range given.Sessions {
 		files = append(files, figure.Download{Name: fmt.Sprintf("session-%d.json", i+1),

@@ -123,6 +123,9 @@ func timeline(panel boards.Reading) figure.Figure {
 	f := panelFigure(panel, figure.Time)
 	f.X, f.Stacked = figure.Axis{Label: "time (UTC)"}, panel.Stacked
 	curves := curvesOf(panel)
+	if panel.Stacked {
+		curves = withoutZeros(curves, &f.Notes)
+	}
 	if len(curves) > drawn {
 		slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(b.sum, a.sum) })
 		f.Notes = append(f.Notes, fmt.Sprintf("The %d largest of %d curves.", drawn, len(curves)))
@@ -154,6 +157,25 @@ func timeline(panel boards.Reading) figure.Figure {
 		f.Rows = append(f.Rows, row)
 	}
 	return f
+}
+
+// withoutZeros leaves out curves that are zero throughout: stacked, they lie on the others and
+// hide whose the topmost is. All of them stay if nothing else is there.
+func withoutZeros(curves []curve, notes *[]string) []curve {
+	var kept []curve
+	var zero []string
+	for _, c := range curves {
+		if c.sum > 0 {
+			kept = append(kept, c)
+		} else {
+			zero = append(zero, c.name)
+		}
+	}
+	if len(kept) == 0 || len(zero) == 0 {
+		return curves
+	}
+	*notes = append(*notes, fmt.Sprintf("Zero all the time: %s.", strings.Join(limited(zero, notes), ", ")))
+	return kept
 }
 
 // curvesOf returns the results of a panel that have a value.
@@ -244,7 +266,7 @@ func labelled(panel boards.Reading) figure.Figure {
 	f.X = figure.Axis{Label: strings.Join(headings, ", ")}
 	var lines []line
 	for i, query := range panel.Queries {
-		scale := figure.ScaleFor(base(query.Unit), greatest(panel.Results[i]))
+		scale := figure.ScaleFor(base(query.Unit), greatest(sharing(panel, query.Unit)))
 		f.Columns = append(f.Columns, figure.Column{Title: titled(strings.TrimSpace(query.Legend), scale.Unit)})
 		for _, series := range panel.Results[i] {
 			at := lineOf(&lines, panel, series)
@@ -263,6 +285,18 @@ func labelled(panel boards.Reading) figure.Figure {
 	}
 	f.Rows = limited(f.Rows, &f.Notes)
 	return f
+}
+
+// sharing returns the results of a panel's queries of a unit: they stand beside each other, a
+// figure and the ends of its interval.
+func sharing(panel boards.Reading, unit string) []boards.Series {
+	var all []boards.Series
+	for i, query := range panel.Queries {
+		if query.Unit == unit {
+			all = append(all, panel.Results[i]...)
+		}
+	}
+	return all
 }
 
 // line is a row of such a table, with its labels' values.

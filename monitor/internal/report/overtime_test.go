@@ -140,3 +140,62 @@ func TestRangeLatency(t *testing.T) {
 		t.Errorf("%s, want %s", text, want)
 	}
 }
+
+// Stacked curves that are zero lie on the others, so that the topmost seemed to be all of them.
+func TestZerosAreNotStacked(t *testing.T) {
+	for _, c := range []struct {
+		stacked     bool
+		policy      float64
+		want, notes string
+	}{
+		{true, 1, "policy", "[Zero all the time: taint.]"},
+		{false, 1, "policy taint", "[]"},
+		{true, 0, "policy taint", "[]"},
+	} {
+		reading := panel("timeseries", "ops", "{{reason}}", over(map[string]string{"reason": "policy"}, 0, c.policy),
+			over(map[string]string{"reason": "taint"}, 0, 0))
+		reading.Stacked = c.stacked
+		f := figureOf(t, reading)
+		var names []string
+		for _, column := range f.Columns {
+			names = append(names, column.Title)
+		}
+		if drawn := strings.Join(names, " "); drawn != c.want || fmt.Sprint(f.Notes) != c.notes {
+			t.Errorf("%+v: drawn %s, notes %v", c, drawn, f.Notes)
+		}
+	}
+}
+
+// A figure and the ends of its interval are in the same unit, and a heading has its unit once.
+func TestColumnsOfATableShareTheirUnit(t *testing.T) {
+	reading := panel("table", "s", "value", over(map[string]string{"mode": "shai"}, 0.002))
+	reading.Queries = append(reading.Queries, boards.Query{Expr: "up", Legend: "low", Unit: "s"},
+		boards.Query{Expr: "up", Legend: "queries/s", Unit: "reqps"})
+	reading.Results = append(reading.Results, []boards.Series{over(map[string]string{"mode": "shai"}, 0.00003)}, nil)
+	var headings []string
+	for _, column := range figureOf(t, reading).Columns {
+		headings = append(headings, column.Title)
+	}
+	if found := strings.Join(headings, "; "); found != "value, ms; low, ms; queries/s" {
+		t.Errorf("headings %s", found)
+	}
+}
+
+// An analysis that the objects and Prometheus both have is one.
+func TestAnAnalysisIsThereOnce(t *testing.T) {
+	run := `{"kind": "AnalysisRun", "metadata": {"name": "a-1"}, "spec": {"pipeline": "a"},
+		"status": {"expected": 900, "durationMilliseconds": 20}}`
+	reading := boards.Reading{Panel: boards.Panel{ID: "analysis-size", Queries: make([]boards.Query, 3)}}
+	for _, value := range []float64{0.02, 900, 3} {
+		reading.Results = append(reading.Results, []boards.Series{over(map[string]string{"pipeline": "a"}, value),
+			over(map[string]string{"pipeline": "b"}, value)})
+	}
+	made := Compose(Input{Given: read(t, run), Range: &boards.Range{Beside: []boards.Reading{reading}}})
+	f := section(made, "analysis").Figures[0]
+	if len(f.Rows) != 2 || f.Rows[0].Name != "a-1" || f.Rows[1].Name != "b (Prometheus)" {
+		t.Errorf("analyses %v", f.Rows)
+	}
+	if !strings.Contains(fmt.Sprint(f.Notes), "Only one size") {
+		t.Errorf("notes %v", f.Notes)
+	}
+}

@@ -108,7 +108,7 @@ func beside(in Input, table published.Table) figure.Figure {
 }
 
 func titled(title, unit string) string {
-	if unit == "" {
+	if unit == "" || unit == title {
 		return title
 	}
 	return title + ", " + unit

@@ -100,6 +100,23 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
+// What a part of a section lacks is named, too.
+func TestPartsThatAreAbsent(t *testing.T) {
+	all := given(t, "results.json", "verify.json")
+	all.Results[0].Slices = []sources.Slice{{Mode: "shai", SessionLength: 1, Sessions: 2,
+		ProcessSeconds: map[string]float64{"worker": 1}}}
+	report := Compose(Input{Given: all})
+	text := ""
+	for _, absent := range report.Absent {
+		text += absent.What + ": " + absent.Remedy + "\n"
+	}
+	for _, want := range []string{"by phase: give out/bench/session.json", "The latest refusals, each with who, what and why"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no word of %q in\n%s", want, text)
+		}
+	}
+}
+
 // After one round there are no intervals, and the report says what that means.
 func TestOneRound(t *testing.T) {
 	all := given(t, "results.json")

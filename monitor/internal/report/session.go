@@ -35,6 +35,10 @@ func session(in Input) (figure.Section, *figure.Absent) {
 		return section, &figure.Absent{What: section.Title,
 			Remedy: "give out/bench/session.json of make bench-session, or samples.csv of a benchmark"}
 	}
+	if len(in.Given.Sessions) == 0 {
+		return section, &figure.Absent{What: "What enforcement adds to a session, by phase",
+			Remedy: "give out/bench/session.json of make bench-session"}
+	}
 	return section, nil
 }
 

@@ -34,6 +34,10 @@ func stopped(in Input) (figure.Section, *figure.Absent) {
 		return section, &figure.Absent{What: section.Title,
 			Remedy: "give AnalysisRuns (kubectl get analysisruns -o json), audit records (shai audit --denied -o json) or both"}
 	}
+	if !in.Given.Recorded {
+		return section, &figure.Absent{What: "The latest refusals, each with who, what and why",
+			Remedy: "give audit records: shai audit --denied -o json"}
+	}
 	return section, nil
 }
 
