@@ -37,7 +37,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Short: "Write one HTML file that shows what enforcement costs and what it stops",
 		Long: `Write a report of what was measured: one HTML file, which needs no network. Each file is
 known by its content: results.json and samples.csv of a benchmark, session.json of make
-bench-session, objects as kubectl get -o json prints them (ConfigMaps of Benchmarks,
+bench-session, result.json of make scenario, objects as kubectl get -o json prints them (ConfigMaps of Benchmarks,
 AnalysisRuns, Pipelines, Tasks) or as manifests, audit records, and the result of a leak
 attempt. Of a directory the files directly in it are read, and those of other kinds left
 out; "-" is the standard input. With --prometheus the report has the panels of the
@@ -47,6 +47,7 @@ Audit records name users and documents: only its owner can read the file.`,
 		Example: `  shai report out/demo/results out/bench
   kubectl get configmaps,analysisruns,pipelines,tasks -o json | shai report -
   shai report --prometheus http://127.0.0.1:9090 --last 7d --file week.html
+  shai report out/scenarios/spike
   shai report results.json --output json`,
 		PreRunE: func(_ *cobra.Command, arguments []string) (err error) {
 			if len(arguments) == 0 && flags.server == "" {

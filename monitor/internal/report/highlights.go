@@ -18,6 +18,8 @@ func highlights(in Input) []figure.Highlight {
 		found = append(found, sessionHighlights(in.Given.Sessions[0])...)
 	case results != nil:
 		found = append(found, addedHighlights(*results)...)
+	case len(in.Given.Loads) > 0:
+		found = append(found, loadHighlights(in.Given.Loads[0])...)
 	}
 	if results != nil {
 		found = append(found, throughputHighlight(*results)...)

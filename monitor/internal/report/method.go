@@ -38,6 +38,9 @@ func method(in Input) (figure.Section, *figure.Absent) {
 			figure.Digits(measured.Size.SliceSeconds), measured.Size.ConcurrentUsers, measured.Size.Seed),
 			memoryOf(measured.Machine))
 	}
+	for _, load := range in.Given.Loads {
+		add("scenario "+load.Scenario, describedLoad(load), "")
+	}
 	for _, samples := range in.Given.Samples {
 		add(samples.Name, fmt.Sprintf("%d slices", len(samples.Slices)), "")
 	}
@@ -74,6 +77,10 @@ func downloads(given sources.All) []figure.Download {
 	for i, measured := range given.Sessions {
 		files = append(files, figure.Download{Name: fmt.Sprintf("session-%d.json", i+1),
 			Title: "sessions", Type: "application/json", Content: measured.Text})
+	}
+	for i, load := range given.Loads {
+		files = append(files, figure.Download{Name: fmt.Sprintf("scenario-%d.json", i+1),
+			Title: "scenario " + load.Scenario, Type: "application/json", Content: load.Text})
 	}
 	for i, samples := range given.Samples {
 		files = append(files, figure.Download{Name: fmt.Sprintf("samples-%d.csv", i+1),

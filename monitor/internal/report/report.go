@@ -39,7 +39,7 @@ func Compose(in Input) figure.Report {
 		report.Sections = append(report.Sections, costs(results, len(in.Given.Results) > 1))
 	}
 	for _, add := range []func(Input) (figure.Section, *figure.Absent){
-		session, stopped, papers, latency, growth, flow, overTime, method,
+		scenarios, session, stopped, papers, latency, growth, flow, overTime, method,
 	} {
 		section, absent := add(in)
 		if absent != nil {
@@ -107,6 +107,8 @@ func subtitle(in Input) string {
 		parts = append(parts, sizeOf(results.Size), machineOf(results.Machine))
 	} else if len(in.Given.Sessions) > 0 {
 		parts = append(parts, machineOf(in.Given.Sessions[0].Machine))
+	} else if len(in.Given.Loads) > 0 {
+		parts = append(parts, "scenario "+in.Given.Loads[0].Scenario)
 	}
 	if in.Range != nil {
 		parts = append(parts, fmt.Sprintf("Prometheus from %s to %s", in.Range.From.UTC().Format(instant),

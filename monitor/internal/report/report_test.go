@@ -34,7 +34,8 @@ func given(t *testing.T, names ...string) sources.All {
 	return all
 }
 
-var everything = []string{"results.json", "session.json", "samples.csv", "objects.json", "denials.json", "verify.json"}
+var everything = []string{"results.json", "result.json", "session.json", "samples.csv", "objects.json", "denials.json",
+	"verify.json"}
 
 // The figures of a whole report.
 func TestFigures(t *testing.T) {

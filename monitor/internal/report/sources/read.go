@@ -18,7 +18,7 @@ import (
 )
 
 // Forms are what a report shows, for messages.
-const Forms = "results.json, session.json or samples.csv of a measurement, objects as kubectl get -o json prints them, " +
+const Forms = "results.json, session.json or samples.csv of a measurement, result.json of a scenario, objects as kubectl get -o json prints them, " +
 	"or records of shai audit -o json"
 
 // ErrUnknown is the error for a text that is nothing that a report shows.
@@ -89,6 +89,8 @@ type shape struct {
 	Throughput json.RawMessage   `json:"throughput"`
 	ByProcess  json.RawMessage   `json:"by_process"`
 	Leak       json.RawMessage   `json:"leak"`
+	Scenario   json.RawMessage   `json:"scenario"`
+	Parts      json.RawMessage   `json:"parts"`
 	Sequence   uint64            `json:"sequence"`
 	Previous   *string           `json:"previous"`
 }
@@ -130,6 +132,8 @@ func (a *All) addValue(name string, value json.RawMessage) (bool, error) {
 		}
 		a.Verification = &found
 		return true, nil
+	case known.Scenario != nil && known.Parts != nil:
+		return true, a.addLoad(value)
 	case known.Sequence > 0 && known.Previous != nil:
 		return true, a.addRecord(value)
 	case strings.HasSuffix(known.Kind, "List"):

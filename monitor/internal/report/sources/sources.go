@@ -17,6 +17,7 @@ type All struct {
 	Results      []Results
 	Sessions     []Sessions
 	Samples      []Samples
+	Loads        []Load
 	Verification *Verification
 	Analyses     []AnalysisRun
 	Pipelines    []Pipeline
