@@ -168,6 +168,14 @@ make_venv() {
   sha256sum "$LOCK" >"$VENV/.lock.sha256"
 }
 
+# Lets the environment's programs find the packages of this checkout from any directory:
+# locust is given a file of loadgen/scenarios, or a copy of one anywhere.
+make_importable() {
+  local -a places=("$VENV"/lib/python3*/site-packages)
+  local file=${places[0]}/checkout.pth
+  [[ -f $file && $(<"$file") == "$PWD" || ! -w ${places[0]} ]] || echo "$PWD" >"$file"
+}
+
 # -----------------------------------------------------------------------------
 check_go
 check_java
@@ -180,5 +188,6 @@ if [[ $check_only == yes ]]; then
 else
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
   venv_is_current || make_venv
+  make_importable
 fi
 say "everything is in place"

@@ -14,11 +14,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadgen.measuring import comparison
 from loadgen.scenarios import options as shared
+from loadgen.scenarios import outcomes
 from loadgen.scenarios.definitions import SCENARIOS, USERS
 from loadgen.stacks.ports import free_port
 
@@ -33,11 +35,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", choices=list(SCENARIOS), help=", ".join(SCENARIOS))
     load = parser.add_argument_group("load")
     load.add_argument("--host", metavar="URL", help="the service that gets the load (the running demo)")
-    load.add_argument("--users", type=int, default=USERS, help=f"the greatest number at the same time ({USERS})")
+    most = f"the greatest number at the same time ({USERS})"
+    load.add_argument("--users", type=whole_number, default=USERS, help=most)
     load.add_argument("--run-time", metavar="TIME", help="such as 90s or 5m (as long as the size of the data asks for)")
-    load.add_argument("--workers", type=int, default=1, help="processes that make the load (1)")
+    load.add_argument("--workers", type=whole_number, default=1, help="processes that make the load (1)")
     shared.add(parser.add_argument_group("service, thresholds, results"))
     comparison.add_options(parser.add_argument_group("comparison with mode baseline"))
+
+
+def whole_number(text: str) -> int:
+    """Return the number from 1 that an option has; argparse names the function where it is none."""
+    found = int(text)
+    if found < 1:
+        raise ArgumentTypeError(f"expected a number from 1, got {text!r:.40}")
+    return found
 
 
 def run(options: Namespace) -> None:
@@ -48,7 +59,7 @@ def run(options: Namespace) -> None:
     scenario = SCENARIOS[options.name]
     judged = shared.thresholds_of(scenario, options)
     options.results = options.results or str(_ROOT / "out" / "scenarios" / options.name)
-    Path(options.results).mkdir(parents=True, exist_ok=True)
+    outcomes.prepare(Path(options.results))
     if any(threshold.compared for threshold in judged):
         comparison.run(scenario, judged, options)
         return

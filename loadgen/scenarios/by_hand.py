@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import gevent
@@ -18,7 +19,7 @@ from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, friends, options, page, processes, site, targets
+from loadgen.scenarios import definitions, friends, options, outcomes, page, processes, site, targets
 from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
@@ -92,9 +93,13 @@ def prepare(environment: Environment, runner: Runner, web_ui: WebUI | None, **_:
     try:
         judged = options.thresholds_of(shape.scenario, given)
         options.check_by_hand(judged)
+        if given.num_users < 1:
+            raise options.OptionError(f"--users: expected a number from 1, got {given.num_users}")
         target = targets.find(environment.host, given)
         people = population.load(target.data)
         beginning = [friends.prepare(runner, target, people)] if shape.scenario.unfriending else []
+        if given.results and not isinstance(runner, WorkerRunner):
+            outcomes.prepare(Path(given.results))
         if web_ui is not None:
             page.protect(web_ui, environment, given.web_base_path)
     except LoadgenError as error:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from loadgen.errors import LoadgenError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
@@ -25,6 +27,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 WHOLE = "whole run"
+_TRIAL = ".trial"
 _ERRORS = 20
 """How many different errors are kept: a service can answer each search with another one."""
 _COLUMNS = {
@@ -40,6 +43,10 @@ _COLUMNS = {
     "withheld": "withheld",
 }
 _COUNTS = ("queries", "failures", "shown", "withheld")
+
+
+class ResultsError(LoadgenError):
+    """Results cannot be written; the text says where and why."""
 
 
 class Status(IntEnum):
@@ -144,6 +151,17 @@ def frequent(errors: Mapping[str, int]) -> dict[str, int]:
     others = ordered[_ERRORS:]
     more = {f"one of {len(others):,} other errors": sum(count for _, count in others)} if others else {}
     return dict(ordered[:_ERRORS]) | more
+
+
+def prepare(directory: Path) -> None:
+    """Make a directory for results; ResultsError when none can be written there: a long run would be in vain."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _opened(directory) as folder:
+            _replace(folder, _TRIAL, "")
+            os.unlink(_TRIAL, dir_fd=folder)
+    except OSError as error:
+        raise ResultsError(f"cannot write results to {directory}: {error.strerror}") from error
 
 
 def write(outcome: Outcome, directory: Path) -> None:

@@ -37,7 +37,7 @@ class Part:
             "withheld": counted.withheld,
             "violations": counted.violations,
             "checked": counted.checked,
-            "failures": failed,
+            "failures": failed if answered + failed else float("nan"),
             "failure_ratio": failed / (answered + failed) if answered + failed else float("nan"),
             "queries_per_second": counted.queries[OK] / self.seconds if self.seconds else float("nan"),
             "sessions_per_second": counted.sessions[OK] / self.seconds if self.seconds else float("nan"),

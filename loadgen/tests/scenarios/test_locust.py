@@ -22,6 +22,7 @@ from loadgen.tests.harness import ROOT
 from testing.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from loadgen.tests.fake_syse import FakeSysE
@@ -76,16 +77,32 @@ def test_every_request_is_counted_once(server: FakeSysE, data: Path, tmp_path: P
     assert all(part["phase"] in (tmp_path / "table.txt").read_text() for part in found["parts"])
 
 
-def test_results_that_cannot_be_written_are_still_printed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+def test_results_that_can_no_longer_be_written_are_still_printed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    words = [sys.executable, "-m", "locust", "-f", "loadgen/scenarios/steady.py", "--headless", *at(server, data)]
+    words += ["-u", "2", "-t", "3s", "--results", str(results), "--loglevel", "WARNING"]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: len(server.searched) > 0, "a search")
+        results.rmdir()
+        results.write_text("kept")
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "whole run" in output
+    assert "locust: cannot write the results: " in errors
+    assert "Traceback" not in errors
+    assert results.read_text() == "kept"
+
+
+@pytest.mark.parametrize("run", [locust, scenario])
+def test_results_that_cannot_be_written_are_found_before_the_load(
+    server: FakeSysE, data: Path, tmp_path: Path, run: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
-    where = ["--results", str(file / "results")]
-    done = locust("steady", *at(server, data), "-u", "2", "-t", "2s", *where, "--loglevel", "WARNING")
+    done = run("steady", *at(server, data), "--results", str(file / "results"))
     assert done.returncode == 1
-    assert "whole run" in done.stdout
-    assert "locust: cannot write the results: " in done.stderr
-    assert "Traceback" not in done.stderr
-    assert file.read_text() == "kept"
+    assert done.stderr.splitlines()[-1].endswith(f": cannot write results to {file}/results: Not a directory")
+    assert (server.searched, file.read_text()) == ([], "kept")
 
 
 def test_a_link_that_appears_during_the_run_is_not_followed(server: FakeSysE, data: Path, tmp_path: Path) -> None:
@@ -203,6 +220,7 @@ def test_a_worker_that_is_killed_fails_the_run(server: FakeSysE, data: Path, tmp
         (["--host", "HOST", "--data", "/nowhere"], "cannot read /nowhere/"),
         (["--host", "HOST", "--data", "DATA", "--fail-on", "p99>5"], "'p99>5': at character 6: p99 is a time"),
         (["--host", "HOST", "--data", "DATA", "--fail-on", "overhead>5%"], "compares with mode baseline"),
+        (["--host", "HOST", "--data", "DATA", "--users", "0"], "--users: expected a number from 1, got 0"),
     ],
 )
 @pytest.mark.parametrize("workers", [[], ["--processes", "2"]])
@@ -251,10 +269,30 @@ def test_wrong_thresholds_are_found_before_locust_starts() -> None:
     assert done.stderr.startswith("loadgen scenario: 'overheads>5%': at character 1: expected one of overhead, ")
 
 
+@pytest.mark.parametrize("option", ["--users", "--workers"])
+@pytest.mark.parametrize("number", ["0", "-3", "x"])
+def test_nobody_and_nothing_make_no_load(option: str, number: str) -> None:
+    done = scenario("steady", f"{option}={number}")
+    assert done.returncode == 2
+    assert f"error: argument {option}: " in done.stderr.splitlines()[-1]
+
+
 def test_without_a_name_all_are_listed() -> None:
     text, found = scenario().stdout, json.loads(scenario("--output", "json").stdout)
     assert [entry["name"] for entry in found] == list(SCENARIOS)
     assert all(f"{entry['name']} " in text and entry["question"] in text for entry in found)
+
+
+def test_its_file_runs_from_any_directory_and_so_does_a_copy(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "own.py"
+    original = ROOT / "loadgen" / "scenarios" / "steady.py"
+    copy.write_text(original.read_text())
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    options = ["--headless", *at(server, data), "--users", "1", "--run-time", "1s"]
+    for file in (original, copy):
+        words = [sys.executable, "-m", "locust", "-f", str(file), *options]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_it_runs_from_any_directory(server: FakeSysE, data: Path, tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_a_run_in_which_nothing_was_answered_is_not_within_a_time() -> None:
     assert outcome(empty).plain()["parts"][0]["p99"] is None
 
 
+def test_a_run_without_a_request_has_not_run_without_failures() -> None:
+    empty = outcome([Part("", 2.0, Series())], "failures>0")
+    assert empty.status is Status.EXCEEDED
+    assert "failures>0: nothing was measured" in empty.table()
+    assert outcome([Part("", 2.0, Series())], "violations>0").status is Status.WITHIN
+
+
 def test_a_run_that_was_cut_off_is_not_judged() -> None:
     found = outcome([Part("", 2.0, Series())], "p99>1s", complete=False)
     assert found.status is Status.INTERRUPTED
