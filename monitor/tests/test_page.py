@@ -107,6 +107,7 @@ def test_a_person_asks_why(diaries: Diaries, browser: Browser) -> None:
     browser.one("#conduit").send_keys("/nowhere", Keys.ENTER)
     browser.expect("404")
     assert "no rule of the bundle covers the conduit" in browser.text("#problem")
+    assert not browser.one("main").find_elements("css selector", "#answer:not([hidden])"), "it is of another question"
 
 
 def test_denials_appear_as_they_happen(diaries: Diaries, browser: Browser) -> None:
@@ -272,8 +273,12 @@ def test_a_link_opens_one_window(diaries: Diaries, browser: Browser) -> None:
         browser.open(address)
         assert "holds no token, or its link was used before" in browser.text("#problem")
         assert browser.text("#state") == "not connected"
-    browser.open("about:blank")
-    enter(browser, diaries)  # by the next link
+    window = browser.driver.current_url
+    enter(browser, diaries)  # by the next link, whose address differs in its fragment only
+    assert browser.driver.current_url == window
+    assert not browser.all("#problem:not([hidden])")
+    diaries.deliver()
+    waiting.until(lambda: len(browser.all("#live li")) == 2, "denials are followed, too")
 
 
 SQUATTER = """

@@ -13,6 +13,8 @@ const LIVE = 50; // denials that stay on the page
 let pipelines = [];
 let running = new AbortController();
 let fromForm = false;
+let watching = false;
+let late = []; // denials that came while the list is paused
 
 function fail(error) {
   if (error.name === "AbortError") return;
@@ -65,7 +67,10 @@ async function explain() {
   form.setAttribute("aria-busy", "true");
   for (const id of ["readers", "decisions"]) byId(id).hidden = true;
   try {
-    showAnswer(await ask("explain", question, signal));
+    showAnswer(await ask("explain", question, signal).catch(error => {
+      if (!signal.aborted) byId("answer").hidden = true; // it is of an earlier question
+      throw error;
+    }));
     if (!fromForm) byId("verdict").focus();
     const {pipeline, conduit, access} = question;
     await Promise.all([
@@ -88,64 +93,75 @@ async function read() {
     given.delete("ticket");
     history.replaceState(null, "", given.size ? `#${given}` : location.pathname);
     await enter(ticket);
+    byId("problem").hidden = true; // this window may ask again
   }
   if (pipelines.length === 0 || ticket) await connect();
+  watch().catch(fail);
   if (!given.get("conduit")) return;
   if (given.get("pipeline")) form.pipeline.value = given.get("pipeline");
   showTasks();
+  showState();
   for (const name of ["principal", "region", "conduit"]) put(name, given.get(name) ?? "");
   form.task.value = given.get("task") ?? "";
   form.access.value = given.get("access") ?? "read";
   await explain();
 }
 
-// watch shows denials as they happen, and connects again when the stream ends.
+// watch shows denials as they happen, and connects again when the stream ends. It ends when this
+// window may not ask; the next link begins it again.
 async function watch() {
-  const list = byId("live"), hint = byId("live-hint");
-  let held = [], wait = 1000;
-  byId("pause").addEventListener("click", event => {
-    const paused = event.target.getAttribute("aria-pressed") !== "true";
-    event.target.setAttribute("aria-pressed", String(paused));
-    event.target.textContent = paused ? "Go on" : "Pause";
-    for (const one of held.splice(0)) add(one);
-  });
-  const add = one => {
-    list.prepend(record(one));
-    while (list.children.length > LIVE) list.lastElementChild.remove();
-  };
+  if (watching) return;
+  watching = true;
+  const hint = byId("live-hint");
+  let wait = 1000;
   const event = (name, data) => {
     if (name === "begin") {
-      list.replaceChildren();
-      held = [];
+      byId("live").replaceChildren();
+      late = [];
       hint.textContent = "Denials of all pipelines appear here as they happen.";
       wait = 1000;
-    } else if (name === "denial" && byId("pause").getAttribute("aria-pressed") === "true") {
-      held = [...held.slice(1 - LIVE), data];
-      byId("pause").textContent = `Go on (${held.length})`;
+    } else if (name === "denial" && isPaused()) {
+      late = [...late.slice(1 - LIVE), data];
+      byId("pause").textContent = `Go on (${late.length})`;
     } else if (name === "denial") {
-      add(data);
+      showDenial(data);
     } else if (name === "problem") {
       hint.textContent = data;
     }
   };
-  for (;;) {
+  while (watching) {
     try {
       await follow("data/denials", event);
       hint.textContent = "The stream of denials has ended; connecting again.";
     } catch (error) {
-      if (error.status === 401 || error.status === 429) return;
-      hint.textContent = `Not following denials: ${error.message}. Trying again.`;
+      watching = error.status !== 401 && error.status !== 429;
+      hint.textContent = `Not following denials: ${error.message}. ${watching ? "Trying again." : "A new link begins it again."}`;
+      if (!watching) return;
     }
     await new Promise(resolve => setTimeout(resolve, wait));
     wait = Math.min(2 * wait, 30_000);
   }
 }
 
+function isPaused() { return byId("pause").getAttribute("aria-pressed") === "true"; }
+
+function showDenial(one) {
+  const list = byId("live");
+  list.prepend(record(one));
+  while (list.children.length > LIVE) list.lastElementChild.remove();
+}
+
+byId("pause").addEventListener("click", event => {
+  const paused = !isPaused();
+  event.target.setAttribute("aria-pressed", String(paused));
+  event.target.textContent = paused ? "Go on" : "Pause";
+  for (const one of late.splice(0)) showDenial(one);
+});
 form.addEventListener("submit", event => {
   event.preventDefault();
   fromForm = true;
   const link = linkTo(asked());
-  if (location.hash === link) explain();
+  if (location.hash === link) read().catch(fail);
   else location.hash = link;
 });
 form.addEventListener("input", event => held.delete(event.target.name));
@@ -168,4 +184,4 @@ byId("expand").addEventListener("click", event => {
   event.target.textContent = open ? "Close all steps" : "Open all steps";
 });
 window.addEventListener("hashchange", () => read().catch(fail));
-read().then(watch).catch(fail);
+read().catch(fail);
