@@ -33,7 +33,7 @@ func (p *program) topCommand() *cobra.Command {
 answered them, what is denied, and the CPU time that enforcement takes. Rates are those
 of the last interval. It needs 80 columns, and a terminal unless --once is given.
 
-  q  end    space  pause and go on`,
+  q  end    space  pause and go on    up, down, page up, page down, home, end  move`,
 		Example: "  shai top\n  shai top --once --output json",
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -149,6 +149,7 @@ type topScreen struct {
 	paused    bool
 	width     int
 	height    int
+	above     int // lines that were moved out of the window
 }
 
 // Init implements [tea.Model].
@@ -168,6 +169,8 @@ func (s *topScreen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 			return s, tea.Quit
 		case "space":
 			s.paused = !s.paused
+		default:
+			s.move(message.String())
 		}
 	case due:
 		return s, s.look
@@ -213,25 +216,48 @@ func (s *topScreen) follow() tea.Msg {
 	return unfollowed{}
 }
 
-// View implements [tea.Model].
-func (s *topScreen) View() tea.View {
+// move moves the window over the lines by a key.
+func (s *topScreen) move(key string) {
+	all := len(s.lines())
+	by, ok := map[string]int{
+		"up": -1, "down": 1, "pgup": -s.room(), "pgdown": s.room(), "home": -all, "end": all,
+	}[key]
+	if ok {
+		s.above = s.within(s.above+by, all)
+	}
+}
+
+// lines are those of the last view, whether there is room for them or not.
+func (s *topScreen) lines() []string {
 	text := "looking at the monitor …"
 	if s.view != nil {
 		text = renderTop(*s.view, s.denied, s.width)
 	}
+	return strings.Split(strings.TrimRight(text, "\n"), "\n")
+}
+
+// room is the number of lines above an error and the foot.
+func (s *topScreen) room() int { return max(s.height-2, 1) }
+
+// within returns the nearest number of lines above the window by which nothing of it is empty.
+func (s *topScreen) within(above, all int) int { return max(0, min(above, all-s.room())) }
+
+// View implements [tea.Model].
+func (s *topScreen) View() tea.View {
 	foot := "q ends, space pauses"
 	if s.paused {
 		foot = "paused: space goes on, q ends"
 	}
-	lines := strings.Split(text, "\n")
-	if room := max(s.height-2, 0); s.height > 0 && len(lines) > room {
-		foot += fmt.Sprintf("; %s below", counted(len(lines)-room, "line"))
-		lines = lines[:room]
+	lines := s.lines()
+	if s.height > 0 && len(lines) > s.room() {
+		above := s.within(s.above, len(lines))
+		foot += fmt.Sprintf(", arrows move; %s above, %d below", counted(above, "line"), len(lines)-s.room()-above)
+		lines = lines[above : above+s.room()]
 	}
 	if s.err != nil {
 		lines = append(lines, cut(printable(s.err.Error()), s.width))
 	}
-	view := tea.NewView(strings.Join(append(lines, faint.Render(foot)), "\n"))
+	view := tea.NewView(strings.Join(append(lines, faint.Render(cut(foot, s.width))), "\n"))
 	view.AltScreen = true
 	return view
 }

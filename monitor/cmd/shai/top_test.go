@@ -70,9 +70,50 @@ func TestTopFitsTheWindow(t *testing.T) {
 	s.Update(failed{errors.New("the monitor went away")})
 	shown := strings.Split(ansi.Strip(s.View().Content), "\n")
 	last := strings.Join(shown[len(shown)-2:], "; ")
-	if len(shown) > 10 || !strings.HasPrefix(last, "the monitor went away; q ends, space pauses; ") ||
-		!strings.HasSuffix(last, " lines below") {
+	if len(shown) > 10 || !strings.HasPrefix(last, "the monitor went away; q ends, space pauses, arrows move; ") ||
+		!strings.HasSuffix(last, " below") {
 		t.Errorf("%d lines:\n%s", len(shown), strings.Join(shown, "\n"))
+	}
+	s.Update(tea.WindowSizeMsg{Width: 40, Height: 10})
+	shown = strings.Split(ansi.Strip(s.View().Content), "\n")
+	if foot := shown[len(shown)-1]; ansi.StringWidth(foot) > 40 {
+		t.Errorf("the foot is cut by nobody: %q", foot)
+	}
+}
+
+// However low the window and however many pipelines, all lines can be reached.
+func TestTopMoves(t *testing.T) {
+	s := screen(t, "syse")
+	for i := range 500 {
+		s.view.Pipelines = append(s.view.Pipelines, top.Pipeline{Name: fmt.Sprintf("pipeline-%d", i)})
+	}
+	s.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	all := strings.Split(strings.TrimSpace(ansi.Strip(renderTop(*s.view, s.denied, 80))), "\n")
+	shown := func() []string {
+		lines := strings.Split(ansi.Strip(s.View().Content), "\n")
+		if len(lines) != 23 {
+			t.Fatalf("%d lines", len(lines))
+		}
+		return lines
+	}
+	for _, step := range []struct {
+		key  rune
+		want int // lines above
+	}{{tea.KeyUp, 0}, {tea.KeyDown, 1}, {tea.KeyPgDown, 23}, {tea.KeyPgDown, 45}, {tea.KeyUp, 44}, {tea.KeyPgUp, 22},
+		{tea.KeyEnd, len(all) - 22}, {tea.KeyDown, len(all) - 22}, {tea.KeyHome, 0}, {tea.KeyEnd, len(all) - 22}} {
+		s.Update(tea.KeyPressMsg{Code: step.key})
+		lines := shown()
+		foot := fmt.Sprintf("%s above, %d below", counted(step.want, "line"), len(all)-22-step.want)
+		if lines[0] != all[step.want] || !strings.HasSuffix(lines[22], foot) {
+			t.Errorf("after %c: %q … %q, want %q … %q", step.key, lines[0], lines[22], all[step.want], foot)
+		}
+	}
+	if lines := shown(); !strings.Contains(lines[20]+lines[21], "syse open syse: syse") {
+		t.Errorf("the last denial is not at the end:\n%s", strings.Join(lines, "\n"))
+	}
+	s.view.Pipelines = nil // what is shown has become short
+	if lines := strings.Split(ansi.Strip(s.View().Content), "\n"); !strings.HasPrefix(lines[0], "monitor test") {
+		t.Errorf("nothing is shown:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
