@@ -18,10 +18,7 @@ type Holder struct {
 // Holders yields the instances that may access a conduit as the result has it, by task, then
 // arguments.
 func (r *Result) Holders(what policy.Operation, conduit string) iter.Seq[Holder] {
-	class := uint32(0)
-	if id, registered := r.state.ID(conduit); registered {
-		class = r.state.ClassOf(id)
-	}
+	class := r.classOf(conduit)
 	return func(yield func(Holder) bool) {
 		for _, c := range r.instances {
 			if !c.holds(what, class, conduit) {
@@ -36,6 +33,24 @@ func (r *Result) Holders(what policy.Operation, conduit string) iter.Seq[Holder]
 			}
 		}
 	}
+}
+
+// classOf returns the class of a conduit, or 0. A file that is not registered, such as one that a
+// task has written, counts as of the class that it would be in.
+func (r *Result) classOf(name string) uint32 {
+	if id, registered := r.state.ID(name); registered {
+		return r.state.ClassOf(id)
+	}
+	conduit, covered := r.state.ConduitNamed(name)
+	if !covered || conduit.Kind != policy.FileConduit {
+		return 0
+	}
+	for _, class := range r.state.ClassesOf(r.state.SetOf(conduit)) {
+		if r.state.Class(class).Policy.ID() == conduit.Policy.ID() {
+			return class
+		}
+	}
+	return 0
 }
 
 // holds reports whether the set contains a conduit's class or, of a conduit without one (0),

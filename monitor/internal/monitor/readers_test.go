@@ -41,6 +41,7 @@ func TestReaders(t *testing.T) {
 	check("/diary/alice/1.txt", alice, bob)
 	check("/open/1.txt", collector, alice, bob)
 	check("/dropbox/1.txt")
+	check("/open/new.txt", collector, alice, bob) // a task has just written it
 
 	// A fact that is added or removed shows at once.
 	carol := api.FactChange{Add: []api.Fact{
