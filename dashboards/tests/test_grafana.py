@@ -70,12 +70,18 @@ def test_rates_are_over_the_interval_that_fits_the_scrapes(board: Board) -> None
                 ("rate", "$__rate_interval"),
                 ("increase", "$__rate_interval"),
                 ("increase", "$__range"),
+                ("max_over_time", "$__range"),
             }, expr
 
 
 def test_counters_are_shown_as_rates_or_increases(board: Board) -> None:
+    """Or as the highest value of those that begin at 0 in the range, without what they had at its beginning."""
+    metric = r"\w+(?:_total|_bucket|_count){[^{}]*}"
+    last = rf"max_over_time\({metric}\[\$__range\]\)"
     for expr in expressions(board):
-        ranges = re.findall(r"(?:rate|increase)\(\w+(?:_total|_bucket|_count){[^{}]*}\[", expr)
+        ranges = re.findall(rf"(?:rate|increase)\({metric}\[", expr)
+        if re.fullmatch(rf"sum\({last} - \({metric} offset \$__range\) or {last}\)", expr):
+            ranges = re.findall(metric, expr)
         assert len(ranges) == len(re.findall(r"\w(?:_total|_bucket|_count)\b", expr)), expr
 
 
