@@ -59,9 +59,12 @@ class Gallery:
     """Where the pictures of this run go."""
     rewrite: bool
 
-    def compare(self, browser: Browser, name: str, *selectors: str) -> None:
-        """Compare the page with picture ``name``, and the places of the elements that the CSS selectors name first."""
-        picture, boxes = browser.picture(), browser.script(_BOXES, selectors)
+    def compare(self, browser: Browser, name: str, *selectors: str, height: int | None = None) -> None:
+        """Compare the page with picture ``name``, and the places of the elements that the CSS selectors name first.
+
+        With ``height``, compare only the page's uppermost part: a picture of a long page is large.
+        """
+        picture, boxes = browser.picture(height), browser.script(_BOXES, selectors)
         missing = [selector for selector in selectors if not boxes[selector]]
         assert not missing, f"not on the page: {missing}"
         committed, places = self.directory / f"{name}.png", self.directory / f"{name}.json"

@@ -15,6 +15,7 @@ from testing.browser import NARROW, WIDE
 
 if TYPE_CHECKING:
     from testing.browser import Browser
+    from testing.pictures import Gallery
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "monitor" / "internal" / "report" / "testdata"
@@ -109,6 +110,14 @@ def test_nothing_keeps_people_from_reading_it(write: Any, browser: Browser, widt
     for chart in charts:
         assert chart["shapes"] > 5, f"{chart['id']} is empty"
         assert width > chart["width"] > width / 4, f"{chart['id']} is {chart['width']} pixels wide"
+
+
+def test_it_looks_as_somebody_has_seen_it(write: Any, browser: Browser, gallery: Gallery) -> None:
+    parts = ("header", "h1", "#costs-throughput", "#costs-added", "#costs-throughput .chart")
+    for name, width, dark in (("light", WIDE, False), ("dark", WIDE, True), ("narrow", NARROW, False)):
+        browser.show(width, dark=dark)
+        browser.open(write(RUN).as_uri())
+        gallery.compare(browser, name, *parts, height=2400)
 
 
 def test_no_card_has_an_empty_place_beside_it(write: Any, browser: Browser) -> None:
