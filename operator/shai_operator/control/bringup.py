@@ -17,11 +17,15 @@ SUCCEEDED, RUNNING = "Succeeded", "Running"
 
 
 class BringUpError(Exception):
-    """A task or an analysis of a pipeline did not start. ``reason`` is TaskFailed or AnalysisFailed."""
+    """A task or an analysis of a pipeline did not start.
 
-    def __init__(self, reason: str, message: str) -> None:
+    ``reason`` is TaskFailed or AnalysisFailed. ``confidential``: the message is not for authors of pipelines.
+    """
+
+    def __init__(self, reason: str, message: str, *, confidential: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
+        self.confidential = confidential
 
 
 async def bring_up(
@@ -48,7 +52,7 @@ async def _run(client: MonitorClient, pipeline: str, task: str, wanted: str) -> 
         await client.task(pipeline, task, "start")
         state = await client.task(pipeline, task, "wait")
     except MonitorError as error:
-        raise BringUpError("TaskFailed", str(error)) from error
+        raise BringUpError("TaskFailed", str(error), confidential=error.unavailable) from error
     if state["state"] != wanted:
         text = f"task {pipeline}/{task} is {state['state']}: {state.get('message') or 'it said nothing'}"
         raise BringUpError("TaskFailed", f"{text}; see its log on the member")
@@ -60,4 +64,4 @@ async def _analyze(client: MonitorClient, pipeline: str) -> None:
     try:
         await client.analyze(pipeline, "All", full=False, progress=ignore)
     except MonitorError as error:
-        raise BringUpError("AnalysisFailed", str(error)) from error
+        raise BringUpError("AnalysisFailed", str(error), confidential=error.unavailable) from error

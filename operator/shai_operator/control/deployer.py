@@ -79,7 +79,8 @@ class Deployer:
                 if job.cancel.is_set():
                     return  # another job has superseded this one, and decides what runs
                 reason = error.reason if isinstance(error, BringUpError) else "TaskFailed"
-                seen.bring_up_failed = failure(reason, str(error), seen.bring_up_failed)
+                confidential = isinstance(error, BringUpError) and error.confidential
+                seen.bring_up_failed = failure(reason, str(error), seen.bring_up_failed, confidential=confidential)
             else:
                 seen.bring_up_failed = None
             self._members.look_now()

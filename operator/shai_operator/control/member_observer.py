@@ -199,10 +199,10 @@ class MemberObserver:
             seen.samples = members.remember(seen.samples, sample)
 
 
-def failure(reason: str, message: str, before: Failure | None) -> Failure:
+def failure(reason: str, message: str, before: Failure | None, *, confidential: bool = False) -> Failure:
     """Return the failure that follows ``before``."""
     attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
-    return Failure(reason, message, datetime.now(UTC), attempts)
+    return Failure(reason, message, datetime.now(UTC), attempts, confidential)
 
 
 def _supersede(seen: Seen) -> None:

@@ -159,9 +159,14 @@ def _followed(name: str, bundle: str, job: Job) -> MemberRun:
 
 
 def _failure(error: Exception | None) -> str:
-    """Say why an analysis failed, as the monitor said it; of another error only the operator's log has the text."""
+    """Say why an analysis failed, as the monitor said it; of another error only the operator's log has the text.
+
+    Authors of pipelines read it: where a monitor is, and why it does not answer, is not for them.
+    """
     if error is None:
         return "the operator is being stopped"
+    if isinstance(error, MonitorError) and error.unavailable:
+        return "its monitor does not answer or is not ready; the operator's log has more"
     told = isinstance(error, (MonitorError, CancelledError))
     return str(error) if told else f"{type(error).__name__}; the operator's log has more"
 
@@ -171,7 +176,8 @@ def _unready(monitor: Monitor | None, pipeline: str) -> str:
     if monitor is None:
         return "its monitor has not answered yet"
     if not monitor.ready:
-        return monitor.reason or "its monitor is not ready"
+        more = ", of which the JailPool's status says more" if monitor.reason else ""
+        return f"its monitor is not ready{more}"
     if not any(name == pipeline for name, _ in monitor.tasks or ()):
         return f"it does not have pipeline {pipeline} in force yet"
     return ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_OK = 200
+_OK, _UNAVAILABLE = 200, 503
 _LINE_LIMIT = 64 << 20
 """Limit for one line of a streamed answer, in bytes; a line can be a result with all its lists."""
 
@@ -37,12 +37,17 @@ class MonitorError(Exception):
         self.status = status
         self.errors = tuple(errors)
 
+    @property
+    def unavailable(self) -> bool:
+        """Whether it does not answer or is not ready: the text says where it is, or what is wrong with its host."""
+        return self.status == _UNAVAILABLE
+
 
 class MonitorUnreachableError(MonitorError):
     """The monitor does not answer."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text, 503)
+        super().__init__(text, _UNAVAILABLE)
 
 
 class MonitorLateError(MonitorUnreachableError):

@@ -37,6 +37,8 @@ class Failure:
     at: datetime
     attempts: int = 1
     """Failures in a row, this one included."""
+    confidential: bool = False
+    """Whether the message has where a monitor is, or what its host said: it is not for authors of pipelines."""
 
     def retry_at(self) -> datetime:
         """Return when to try again: the delay doubles with each failure, up to ten minutes."""
@@ -317,7 +319,7 @@ def _service(member: Observation, target: str, *, serves: bool) -> _Why:
     if target in member.refused:
         return _Why("BundleRefused", member.refused[target].message)
     if failed is not None and not serves:
-        return _Why(failed.reason, failed.message)
+        return _Why(failed.reason, failed.message, failed.confidential)
     if target and monitor.bundle != target:
         return _Why("BundlePending", f"is to get bundle {target}")
     return _Why("Ready", "") if serves else _Why("Starting", "its tasks are being started")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ANALYSIS_JOB, BENCHMARK_JOB = "analysis/uid-one/main-0", "benchmark/uid-cost"
 HASH = "ab" * 32
 TASKS = {("syse", "worker"): "Running"}
+SAID = "no space on /srv/disk-7 of rack-2"
 ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1}
 ANALYSIS |= dict.fromkeys(("expected", "granted", "refused", "undecided"), 0)
 
@@ -223,7 +224,8 @@ async def test_a_run_that_is_made_anew_asks_by_itself(tmp_path: Path, former: st
     ("monitor", "says"),
     [
         (None, "its monitor has not answered yet"),
-        (Monitor(ready=False, reason="it reads facts", tasks=TASKS), "it reads facts"),
+        (Monitor(ready=False, tasks=TASKS), "its monitor is not ready)"),
+        (Monitor(ready=False, reason=SAID, tasks=TASKS), "is not ready, of which the JailPool's status says more"),
         (Monitor(ready=True, tasks={("other", "x"): "Running"}), "does not have pipeline syse in force yet"),
     ],
 )
@@ -233,6 +235,7 @@ async def test_a_member_that_is_not_ready_is_not_asked(tmp_path: Path, monitor: 
         controller, ref = runs(world), world.put(run())
         assert await controller.reconcile(ref) == 5.0
         assert says in world.succeeded(ref)[2]
+        assert SAID not in json.dumps(world.inventory.get(ref)), "that is for those who may read JailPools"
         assert world.asked == []
 
 
@@ -244,7 +247,8 @@ async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
         await world.ended(ANALYSIS_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
-        assert "gone.sock does not answer" in world.succeeded(ref)[2]
+        assert "main-0: its monitor does not answer or is not ready; the operator's log" in world.succeeded(ref)[2]
+        assert "gone.sock" not in json.dumps(world.inventory.get(ref)), "where it is is not for authors of pipelines"
 
 
 class Generator:

@@ -78,6 +78,8 @@ class World:
         self.asked.append(asked)
         if asked == "endless:wait":
             await self.gate.wait()
+        if asked == "gone:wait" and request.transport is not None:
+            request.transport.abort()
         return web.json_response({"state": "Running" if asked.startswith("server") else "Succeeded"})
 
 
@@ -120,6 +122,16 @@ async def test_a_bring_up_goes_through_its_tasks_when_nothing_supersedes_it(tmp_
         world.gate.set()
         await until_async(lambda: job.done)
         assert world.asked == ["endless:start", "endless:wait", "server:start", "server:wait"]
+
+
+async def test_where_a_monitor_is_that_breaks_off_is_not_for_authors(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        job = world.bring_up(once=("gone",))
+        await until_async(lambda: job.done)
+        failed = world.members.of(MEMBER.name).bring_up_failed
+        assert failed is not None
+        assert "monitor.sock" in failed.message
+        assert failed.confidential
 
 
 @pytest.mark.parametrize(("kind", "ends"), [("bringUp", True), ("apply", False), ("provision", False)])

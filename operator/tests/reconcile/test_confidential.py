@@ -43,9 +43,14 @@ def starting(member: Observation) -> Observation:
     return replace(member, monitor=Monitor(ready=False, reason=SAID))
 
 
+def broken_off(member: Observation) -> Observation:
+    said = Failure("TaskFailed", SAID, World().now, confidential=True)
+    return replace(member, monitor=replace(member.monitor or Monitor(ready=True), tasks={}), bring_up_failed=said)
+
+
 @pytest.mark.parametrize(
     ("fault", "looks_before"),
-    [(failed, 0), (away, 0), (weak, 0), (starting, 0), (away, 5), (weak, 5), (starting, 5)],
+    [(failed, 0), (away, 0), (weak, 0), (starting, 0), (away, 5), (weak, 5), (starting, 5), (broken_off, 0)],
 )
 def test_authors_read_only_that_the_pool_says_more(
     fault: Callable[[Observation], Observation], looks_before: int, monkeypatch: pytest.MonkeyPatch
