@@ -12,7 +12,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import quote
 
 import gevent
@@ -31,6 +31,10 @@ TIMEOUT_SECONDS = 15.0
 
 BODY_BYTES = 4 << 20
 """The longest answer that is read."""
+
+HELD_BYTES = 128 << 20
+"""The most of all answers together that have come in part: a service that ends none, to thousands of users, must not
+take the machine's memory."""
 
 _MOST_WITHHELD = 1 << 31
 _NONCE = re.compile("[0-9a-f]{2,256}")
@@ -157,18 +161,20 @@ class Session:
         return answer
 
     def _receive(self, request: str) -> tuple[int, bytes]:
-        answer = _Answer()
-        while not answer.complete:
-            data = self._socket.recv(_RECEIVE_BYTES)
-            if not data:
-                raise ProtocolError(f"{request}: expected an answer, the connection was closed")
-            try:
-                answer.feed(data)
-            except HTTPParseError as error:
-                raise ProtocolError(f"{request}: expected HTTP, got {data[:80]!r}") from error
-            if len(answer.body) > BODY_BYTES:
-                raise ProtocolError(f"{request}: expected up to {BODY_BYTES} bytes, got more")
-        return answer.get_code(), bytes(answer.body)
+        with Answer() as answer:
+            while not answer.complete:
+                data = self._socket.recv(_RECEIVE_BYTES)
+                if not data:
+                    raise ProtocolError(f"{request}: expected an answer, the connection was closed")
+                try:
+                    answer.feed(data)
+                except HTTPParseError as error:
+                    raise ProtocolError(f"{request}: expected HTTP, got {data[:80]!r}") from error
+                if len(answer.body) > BODY_BYTES:
+                    raise ProtocolError(f"{request}: expected up to {BODY_BYTES} bytes, got more")
+                if Answer.held > HELD_BYTES:
+                    raise ProtocolError(f"{request}: expected answers that end, got {HELD_BYTES} bytes of others")
+            return answer.get_code(), bytes(answer.body)
 
 
 def search_once(front_end: FrontEnd, person: Person, text: str, count: int) -> dict[str, Any]:
@@ -182,16 +188,28 @@ def search_once(front_end: FrontEnd, person: Person, text: str, count: int) -> d
         session.close()
 
 
-class _Answer(HTTPResponseParser):
-    """Keeps the body but not the header fields, unlike the package's own class."""
+class Answer(HTTPResponseParser):
+    """Keeps the body but not the header fields, unlike the package's class. As a context it counts what is held."""
+
+    held: ClassVar[int] = 0
+    """Bytes of the bodies of all answers that are being read."""
 
     def __init__(self) -> None:
         super().__init__()
         self.complete = False
         self.body = bytearray()
 
+    def __enter__(self) -> Self:
+        """Return the answer."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hold nothing more."""
+        Answer.held -= len(self.body)
+
     def _on_body(self, data: bytes) -> None:
         self.body += data
+        Answer.held += len(data)
 
     def _on_message_complete(self) -> None:
         self.complete = True

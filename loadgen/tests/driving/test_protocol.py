@@ -118,6 +118,21 @@ def test_a_long_answer_is_not_kept(session: Session, server: FakeSysE, people: P
         session.search("aback")
 
 
+def test_answers_that_do_not_end_are_kept_in_part_only_however_many_there_are(
+    server: FakeSysE, people: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "HELD_BYTES", 3000)
+    begun = b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"
+    with contextlib.closing(Session(server.front_end)) as session, protocol.Answer() as other:
+        other.feed(begun + b" " * 2990)
+        with pytest.raises(ProtocolError, match="expected answers that end, got 3000 bytes of others"):
+            session.login(people["bob"])
+    with contextlib.closing(Session(server.front_end)) as session:
+        session.login(people["bob"])
+        session.search("aback")
+    assert protocol.Answer.held == 0, "nothing is counted twice or for ever"
+
+
 def test_a_whole_answer_has_its_time(
     session: Session, server: FakeSysE, people: Population, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from shai_operator.reconcile.objects import Object
 
-_NOT_FOUND, _CONFLICT, _INVALID = 404, 409, 422
+_NOT_FOUND, _CONFLICT = 404, 409
+_REFUSED = (400, 403, 413, 422)
+"""A webhook may refuse with any of them, a quota with 403."""
 
 
 class ClusterError(Exception):
@@ -30,6 +32,10 @@ class ClusterError(Exception):
 
 class ConflictError(ClusterError):
     """The object was changed or replaced in the meantime; read it again before you act."""
+
+
+class RefusedError(ClusterError):
+    """The API server, or a policy or quota of it, does not take what was sent; it will not take the same later."""
 
 
 class Cluster:
@@ -163,7 +169,11 @@ class _NotFoundError(ClusterError):
     """The object does not exist."""
 
 
-_KINDS: dict[int, type[ClusterError]] = {_NOT_FOUND: _NotFoundError, _CONFLICT: ConflictError}
+_KINDS: dict[int, type[ClusterError]] = {
+    _NOT_FOUND: _NotFoundError,
+    _CONFLICT: ConflictError,
+    **dict.fromkeys(_REFUSED, RefusedError),
+}
 
 
 def _unanswered(request: str, error: Exception) -> ClusterError:

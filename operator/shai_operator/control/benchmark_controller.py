@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from shai_operator.cluster.client import RefusedError
 from shai_operator.control import poolspec
 from shai_operator.control.measuring import MeasuringError, Slices, Subject
 from shai_operator.reconcile import benchmarks, bundles, turns
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from shai_operator.control.measuring import LoadGenerator
     from shai_operator.control.release_store import ReleaseStore
     from shai_operator.control.run_controller import PoolMembers
+    from shai_operator.reconcile.actions import Plan
     from shai_operator.reconcile.benchmarks import StartMeasurement, Target
     from shai_operator.reconcile.objects import Object, Reference
 
@@ -61,6 +63,8 @@ class BenchmarkController:
         self._releases = releases
         self._generators = generators
         self._measured: dict[Reference, _Measured] = {}
+        self._starting: dict[Reference, Target] = {}
+        """What is about to be measured: the start is being recorded."""
         self._had: dict[tuple[str, str], None] = {}
         """Hosts and namespaces that had a turn there, the longest ago first."""
 
@@ -77,13 +81,30 @@ class BenchmarkController:
         decision = benchmarks.reconcile(
             benchmark, self._measurement(ref), self._loop.inventory, datetime.now(UTC), self._turns()
         )
-        # The start is recorded first, so that a crash after it shows as an interrupted measurement.
-        wait = await self._executor.execute(decision.plan)
+        # The start is recorded first, so that a crash after it shows as an interrupted measurement. The turn is taken
+        # before that: meanwhile others are reconciled, too.
+        if decision.start is not None:
+            self._starting[ref] = decision.start.target
+        try:
+            wait = await self._execute(ref, benchmark, decision.plan)
+        finally:
+            self._starting.pop(ref, None)
         if decision.cancel:
             self._dismiss(ref)
         elif decision.start is not None:
             self._start(ref, benchmark, decision.start)
         return wait
+
+    async def _execute(self, ref: Reference, benchmark: Object, plan: Plan) -> float | None:
+        """Carry out a plan; end a benchmark whose results the API server does not take, or it would never end."""
+        measurement = self._measurement(ref)
+        try:
+            return await self._executor.execute(plan)
+        except RefusedError as error:
+            if measurement is None or measurement.results is None:
+                raise
+            unkept = benchmarks.unkept(benchmark, measurement, str(error), datetime.now(UTC))
+            return await self._executor.execute(unkept)
 
     def _start(self, ref: Reference, benchmark: Object, wanted: StartMeasurement) -> None:
         async def work(job: Job) -> Measurement:
@@ -106,7 +127,8 @@ class BenchmarkController:
     def _turns(self) -> Turns:
         """Say who measures: also one that was cancelled does until its member is as it was before."""
         measuring = {one.target.host: ref for ref, one in self._measured.items() if not one.job.done}
-        return Turns(measuring, tuple(self._had))
+        starting = {target.host: ref for ref, target in self._starting.items()}
+        return Turns({**measuring, **starting}, tuple(self._had))
 
     def _generator(self, target: Target) -> LoadGenerator:
         provider = str(spec(self._pool(target)).get("provider"))

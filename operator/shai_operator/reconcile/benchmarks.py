@@ -135,6 +135,15 @@ def reconcile(
     return decision
 
 
+def unkept(benchmark: Object, measurement: Measurement, why: str, now: datetime) -> Plan:
+    """Return the end of a benchmark whose results the API server does not take, such as for a quota of ConfigMaps."""
+    plan = Plan()
+    message = f"its results are not kept: {why}; remove what is in the way, and create another one"
+    ended = Condition(runs.SUCCEEDED, FALSE, "Failed", message)
+    _finish(plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
+    return plan
+
+
 def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
     """Return the first ready member, which is measured; without one, say in a condition what is missing."""
     wanted = spec(benchmark)["pipeline"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from aiohttp import web
 
+from shai_operator.cluster.client import ClusterError, RefusedError
 from shai_operator.control.benchmark_controller import BenchmarkController, description
 from shai_operator.control.jobs import Jobs
 from shai_operator.control.loop import Loop
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 
 ANALYSIS_JOB, BENCHMARK_JOB = "analysis/uid-one/main-0", "benchmark/uid-cost"
 HASH = "ab" * 32
-TASKS = {("syse", "worker"): "Running"}
 SAID = "no space on /srv/disk-7 of rack-2"
+TASKS = {("syse", "worker"): "Running"}
 ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1}
 ANALYSIS |= dict.fromkeys(("expected", "granted", "refused", "undecided"), 0)
 
@@ -54,13 +55,28 @@ class Written:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self.created: list[Mapping[str, Any]] = []
+        self.refusal: Exception | None = None
+        """What the API server says to whatever is to be created."""
+        self.late = asyncio.Event()
+        """It answers when this is set."""
+        self.late.set()
+        self.waiting = 0
+        """Plans that are being carried out."""
+        self.failure: Exception | None = None
 
     async def execute(self, plan: Plan) -> float | None:
         wait = None
+        self.waiting += 1
+        await self.late.wait()
+        self.waiting -= 1
+        if self.failure is not None:
+            raise self.failure
         for action in plan.actions:
             if isinstance(action, SetStatus):
                 self._inventory.put({**action.obj, "status": {**status(action.obj), **action.status}})
             elif isinstance(action, Create):
+                if self.refusal is not None:
+                    raise self.refusal
                 self.created.append(action.body)
             elif isinstance(action, Requeue):
                 wait = action.seconds
@@ -387,6 +403,62 @@ async def test_a_host_is_free_when_the_member_is_as_it_was_before(tmp_path: Path
         await controller.reconcile(second)
         await until_async(lambda: len(generator.subjects) == 2)
         assert generator.put_back
+
+
+async def test_two_begin_nothing_on_a_host_at_the_same_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        first = world.inventory.get(ref)
+        assert first is not None
+        world.written.late.clear()
+        begins = asyncio.create_task(controller.reconcile(ref))
+        await until_async(lambda: world.written.waiting == 1, "its start is being recorded")
+        # It is as old as the first, and comes before it by its name.
+        second = world.put({**first, "metadata": {**first["metadata"], "name": "a", "uid": "uid-a"}})
+        next_one = asyncio.create_task(controller.reconcile(second))
+        await until_async(lambda: world.written.waiting == 2, "the second is decided about meanwhile")
+        world.written.late.set()
+        await asyncio.gather(begins, next_one)
+        await until_async(lambda: bool(generator.subjects))
+        assert world.jobs.running(BENCHMARK_JOB)
+        assert not world.jobs.running("benchmark/uid-a")
+        assert "waits for Benchmark search/cost, which measures on the same host" in world.succeeded(second)[2]
+
+
+async def test_a_start_that_cannot_be_recorded_keeps_no_host(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        world.written.failure = ClusterError("no API server")
+        with pytest.raises(ClusterError):
+            await controller.reconcile(ref)
+        world.written.failure = None
+        await controller.reconcile(ref)
+        await until_async(lambda: bool(generator.subjects))
+
+
+async def test_results_that_the_api_server_refuses_end_the_benchmark_and_its_turn(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        await controller.reconcile(ref)
+        generator.gate.set()
+        await world.ended(BENCHMARK_JOB)
+        world.written.refusal = ClusterError("create ConfigMap search/cost-1: the API server is not reached")
+        with pytest.raises(ClusterError):
+            await controller.reconcile(ref)  # it is tried again
+        assert world.succeeded(ref)[:2] == ("Unknown", "Running")
+        world.written.refusal = RefusedError("create ConfigMap search/cost-1: exceeded quota: few, limited: 2")
+        await controller.reconcile(ref)
+        status, reason, message = world.succeeded(ref)
+        assert (status, reason) == ("False", "Failed")
+        assert "its results are not kept: create ConfigMap search/cost-1: exceeded quota: few" in message
+        await controller.reconcile(ref)
+        first = world.inventory.get(ref)
+        assert first is not None
+        second = world.put(
+            {**first, "metadata": {**first["metadata"], "name": "next", "uid": "uid-next"}, "status": {}}
+        )
+        await controller.reconcile(second)
+        await until_async(lambda: world.jobs.running("benchmark/uid-next"), "the host is free for others")
 
 
 async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:
