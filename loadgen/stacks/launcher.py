@@ -107,7 +107,8 @@ class Launcher:
         sockets: Path,
         serving: Sequence[str],
     ) -> None:
-        self._serving = tuple(serving)
+        self.serving = tuple(serving)
+        """The tasks that are started, in their order."""
         self._sockets = sockets
         self._site = site
         self._documents = documents
@@ -141,7 +142,7 @@ class Launcher:
         )
         monitor.call("apply", "-f", str(manifests.write(self._site.state / f"{variant.name}.bundle", bundle)))
         return Stack(
-            monitor, self._pipeline, address, variant.mode, services=[serving, enforcing], serving=self._serving
+            monitor, self._pipeline, address, variant.mode, services=[serving, enforcing], serving=self.serving
         )
 
     def start_monitor(self, name: str, options: Sequence[str] = ()) -> tuple[Monitor, int]:

@@ -61,7 +61,7 @@ def find_task(documents: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
 def serving(documents: Sequence[dict[str, Any]], pipeline: str) -> tuple[str, ...]:
     """Return the tasks of a pipeline that always run, in the order of its manifest: the order in which they start."""
     wanted = find(documents, pipeline)["spec"]["tasks"]
-    return tuple(name for name in wanted if find_task(documents, name)["spec"].get("run") == "Always")
+    return tuple(name for name in wanted if find_task(documents, name)["spec"].get("run", "Always") == "Always")
 
 
 def connection(pipeline: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import fcntl
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from loadgen.stacks import manifests
 from loadgen.stacks.launcher import Site, launching
 from loadgen.stacks.member import MemberError
 
@@ -64,4 +65,5 @@ def launcher(
         variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
         cores=cores,
     )
-    return launching(site, documents, member.pipeline, supervisor)
+    serving = manifests.serving(documents, member.pipeline)
+    return launching(site, documents, member.pipeline, supervisor, serving)

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from loadgen.stacks import manifests
+from loadgen.stacks import light, manifests, twins
+from loadgen.stacks.member import Member
+from loadgen.stacks.supervisor import Supervisor
 from loadgen.tests.harness import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXAMPLE = ROOT / "crds" / "examples" / "syse"
 
@@ -37,6 +37,20 @@ def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
     assert {"name": "FAULT", "value": "ignore-attributes"} in pipeline["spec"]["variables"]
     assert manifests.connection(pipeline)["listen"] == "127.0.0.1:9999"
     assert by_name(manifests.read(EXAMPLE)) == by_name(example), "the original is not touched"
+
+
+def test_twins_start_the_tasks_that_their_pipeline_has(tmp_path: Path) -> None:
+    example = light.derive(manifests.read(EXAMPLE), "syse")
+    del manifests.find_task(example, "worker")["spec"]["run"]  # Always is the default
+    nobody = Path("/nonexistent")
+    member = Member("main-0", "syse", nobody, nobody, nobody, nobody)
+    with (
+        Supervisor() as supervisor,
+        twins.launcher(
+            member, example, place=tmp_path, logs=tmp_path, cores=frozenset({0}), supervisor=supervisor
+        ) as launched,
+    ):
+        assert launched.serving == ("search", "worker")
 
 
 def test_a_variant_has_no_service_but_its_address() -> None:
