@@ -134,7 +134,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("shai_member_ready", GAUGE, _OF_MEMBER, "", "1 when the member serves its bundle, otherwise 0."),
     # Hosts of virtual machines.
     Metric(
-        "shai_host_reached", GAUGE, _OF_HOST, "", "1 when the operator's last look at a host succeeded, otherwise 0."
+        "shai_host_reached",
+        GAUGE,
+        _OF_HOST,
+        "",
+        "1 when the operator's last look at a host succeeded, otherwise 0. A host that is given up has none.",
     ),
     Metric(
         "shai_host_free_memory_bytes",

@@ -61,11 +61,13 @@ def _members(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
 
 def _hosts(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
     known = status(pool)
+    given_up = {host["name"] for host in spec(pool).get("hosts") or () if host.get("state") == "Gone"}
     machines = Counter((str(row.get("host") or ""), str(row["state"])) for row in known.get("virtualMachines") or ())
     for row in known.get("hosts") or ():
         host = (*labels, str(row["name"]))
-        if row.get("reached") in {TRUE, FALSE}:
-            yield Sample("shai_host_reached", host, row["reached"] == TRUE)
+        looked_at = row.get("reached") in {TRUE, FALSE} or row.get("message")
+        if looked_at and row["name"] not in given_up:
+            yield Sample("shai_host_reached", host, row.get("reached") == TRUE)
         yield Sample("shai_host_free_memory_bytes", host, int(row.get("freeMemoryMebibytes") or 0) * _MEBIBYTE)
         yield Sample("shai_host_jails", host, int(row.get("jails") or 0))
         for state in machine_status.STATES:

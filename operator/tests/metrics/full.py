@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POOL = resource(
     "JailPool",
     "default",
-    {"provider": "linux", "replicas": 3},
+    {"provider": "linux", "replicas": 3, "hosts": [{"name": "red"}, {"name": "lost", "state": "Gone"}]},
     {
         "namespace": "search", "replicas": 2, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 2,
         "stableRelease": "old", "candidateRelease": "new",
@@ -28,6 +28,10 @@ POOL = resource(
             {"name": "red", "reached": "True", "freeMemoryMebibytes": 2048, "virtualMachines": 2, "jails": 3},
             {"name": "blue", "reached": "False", "freeMemoryMebibytes": 0, "virtualMachines": 1, "jails": 1},
             {"name": "new", "reached": "Unknown", "freeMemoryMebibytes": 0, "virtualMachines": 0, "jails": 0},
+            {"name": "locked", "reached": "Unknown", "freeMemoryMebibytes": 0, "virtualMachines": 0, "jails": 0,
+             "message": "the host does not let user root in"},
+            {"name": "lost", "reached": "False", "freeMemoryMebibytes": 0, "virtualMachines": 0, "jails": 0,
+             "message": "given up: spec says that it is gone"},
         ],
         "virtualMachines": [
             {"name": "default-vm-0", "host": "red", "state": "Running", "jails": 2},

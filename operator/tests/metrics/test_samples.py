@@ -43,6 +43,8 @@ def value(name: str, **labels: str) -> float | None:
         ("shai_host_reached", {**POOL, "host": "red"}, 1),
         ("shai_host_reached", {**POOL, "host": "blue"}, 0),
         ("shai_host_reached", {**POOL, "host": "new"}, None),
+        ("shai_host_reached", {**POOL, "host": "locked"}, 0),
+        ("shai_host_reached", {**POOL, "host": "lost"}, None),
         ("shai_host_free_memory_bytes", {**POOL, "host": "red"}, 2 * 1024**3),
         ("shai_host_jails", {**POOL, "host": "red"}, 3),
         ("shai_virtual_machines", {**POOL, "host": "red", "state": "running"}, 1),
