@@ -12,9 +12,10 @@ import (
 )
 
 // replaceFile writes a new file with these permissions and renames it over the old one, if
-// there is one, so that a full disk cannot leave an incomplete file. What is no file, such
-// as /dev/null, is written to. A symbolic link is an error: in a directory of others it
-// may lead anywhere, and the file that it names would not be replaced.
+// there is one, so that a full disk cannot leave an incomplete file. A device, such as
+// /dev/null, is written to. A symbolic link is an error: in a directory of others it
+// may lead anywhere, and the file that it names would not be replaced. So is a pipe: who has
+// made it may be somebody else, and reads it.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	about, err := os.Lstat(path)
 	switch {
@@ -22,6 +23,8 @@ func replaceFile(path string, content []byte, mode fs.FileMode) error {
 		err = renameOver(path, content, mode)
 	case err == nil && about.Mode().Type() == fs.ModeSymlink:
 		err = errors.New("it is a symbolic link, which is not followed: name the file itself")
+	case err == nil && about.Mode().Type() == fs.ModeNamedPipe:
+		err = errors.New("it is a pipe, which others may read: write to the standard output, into the pipe")
 	case err == nil:
 		err = writeInto(path, content)
 	}

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -64,6 +66,26 @@ func TestReplaceFileThroughALink(t *testing.T) {
 	}
 	if content, err := os.ReadFile(target); string(content) != "old" || err != nil {
 		t.Errorf("the target has %q: %v", content, err)
+	}
+}
+
+// A pipe is not written to: in a directory of all users it may be another's, who reads it.
+func TestReplaceFileWithoutAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "report.html")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	err = replaceFile(pipe, []byte("who was refused what"), 0o600)
+	if err == nil || !strings.Contains(err.Error(), "it is a pipe") {
+		t.Errorf("error %v", err)
+	}
+	if content, _ := io.ReadAll(reader); len(content) != 0 {
+		t.Errorf("the reader has %q", content)
 	}
 }
 
