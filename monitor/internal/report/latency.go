@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -83,7 +84,7 @@ func distribution(prefix string, length int, modes map[string]sources.Latency) f
 		Kind: figure.Steps, X: figure.Axis{Label: "within", Unit: "ms", Log: true},
 		Y: figure.Axis{Label: "share of queries", Unit: "%"},
 	}
-	names := sources.InOrder(modes)
+	names := largestCurves(sources.InOrder(modes), modes, &f.Notes)
 	var bounds []float64
 	for _, name := range names {
 		bounds = append(bounds, modes[name].Bounds...)
@@ -109,6 +110,24 @@ func distribution(prefix string, length int, modes map[string]sources.Latency) f
 	}
 	f.Rows = untilAll(f.Rows)
 	return f
+}
+
+// largestCurves returns the modes that a chart has room for, in order: those with most queries.
+func largestCurves(names []string, modes map[string]sources.Latency, notes *[]string) []string {
+	if len(names) <= drawn {
+		return names
+	}
+	totals := map[string]float64{}
+	for _, name := range names {
+		for _, count := range modes[name].Counts {
+			totals[name] += float64(count)
+		}
+	}
+	order := slices.SortedStableFunc(slices.Values(names), func(a, b string) int {
+		return cmp.Compare(totals[b], totals[a])
+	})[:drawn]
+	*notes = append(*notes, fmt.Sprintf("The %d largest of %d curves.", drawn, len(names)))
+	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(order, name) })
 }
 
 // visibleShare is the least share that a curve can show.

@@ -3,7 +3,9 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,6 +70,67 @@ func replaced(t *testing.T, file, field, to string) []byte {
 		t.Fatal(err)
 	}
 	return changed
+}
+
+// A small file can name more modes and session lengths than there is memory for their tables: an error
+// names the file, also if each of several files is small enough.
+func TestTablesHaveAnEnd(t *testing.T) {
+	many := func(form string) string {
+		var list []string
+		for i := range 500 {
+			list = append(list, strings.ReplaceAll(form, "#", strconv.Itoa(i)))
+		}
+		return strings.Join(list, ",")
+	}
+	lines := "round,order,mode,session_length,sessions,process_cpu_seconds\n"
+	for i := range 500 {
+		lines += fmt.Sprintf("1,1,m%d,1,1,\"{\"\"p%d\"\": 1}\"\n", i, i)
+	}
+	lengths := `{"sessionLength": 1}`
+	for name, texts := range map[string][]string{
+		"throughput": {`{"format": 4, "throughput": [{"sessionLength": 1, ` + many(`"m#": {}`) + `}, ` +
+			many(`{"sessionLength": #}`) + `]}`},
+		"latency": {`{"format": 4, "throughput": [` + lengths + `], "latency": [` +
+			many(`{"mode": "m#", "sessionLength": 1, "boundsMilliseconds": [#], "counts": [1, 0]}`) + `]}`},
+		"samples": {`{"format": 4, "throughput": [` + lengths + `], "samples": [` +
+			many(`{"mode": "m#", "session_length": 1, "sessions": 1, "process_cpu_seconds": {"p#": 1}}`) + `]}`},
+		"samples.csv": {lines},
+		"of 450 by 300": {
+			`{"format": 4, "throughput": [{` + strings.Join(strings.Split(many(`"m#": {}`), ",")[:450], ",") + `}, ` +
+				strings.Join(strings.Split(many(`{"sessionLength": #}`), ",")[:299], ",") + `]}`},
+	} {
+		var all sources.All
+		var err error
+		for _, text := range slices.Repeat(texts, 2) {
+			err = cmp.Or(err, all.Add("x", []byte(text)))
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "read x: ") || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// A distribution has at most twelve curves, those of the most queries, and says of how many.
+func TestCurvesOfADistribution(t *testing.T) {
+	var list []string
+	for i := range 14 {
+		list = append(list, fmt.Sprintf(`{"mode": "m%02d", "sessionLength": 1, "boundsMilliseconds": [1], "counts": [%d, 0]}`,
+			i, 100-i%13))
+	}
+	var all sources.All
+	if err := all.Add("x", []byte(`{"format": 4, "throughput": [{"sessionLength": 1}], "latency": [`+
+		strings.Join(list, ",")+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	figures := distributions("x", all.Results[0].Latency)
+	var names []string
+	for _, column := range figures[0].Columns {
+		names = append(names, column.Title)
+	}
+	want := []string{"m00", "m01", "m02", "m03", "m04", "m05", "m06", "m07", "m08", "m09", "m10", "m13"}
+	if !slices.Equal(names, want) || !slices.Contains(figures[0].Notes, "The 12 largest of 14 curves.") {
+		t.Errorf("curves %v, notes %v", names, figures[0].Notes)
+	}
 }
 
 // Whatever a file says, it becomes a report or an error that names it. The seeds are the files

@@ -63,6 +63,8 @@ const (
 	patience = 60 * time.Second
 	// largest is the size of the largest answer, in bytes.
 	largest = 64 << 20
+	// crowd is the largest number of results of a query.
+	crowd = 20_000
 )
 
 // Read asks Prometheus; tell is called before each panel with its number, from 1.
@@ -185,8 +187,14 @@ func (r *reader) series(ctx context.Context, expr string, instant bool) ([]Serie
 	if err != nil {
 		return nil, err
 	}
+	if err := few(len(matrix)); err != nil {
+		return nil, err
+	}
 	series := make([]Series, len(matrix))
 	for i, stream := range matrix {
+		if most := int(r.shown.To.Sub(r.shown.From)/r.shown.Step) + 2; len(stream.Values) > most {
+			return nil, fmt.Errorf("an answer has %d instants of a result, at most %d were asked for", len(stream.Values), most)
+		}
 		series[i].Labels = labels(stream.Metric)
 		for _, pair := range stream.Values {
 			series[i].Points = append(series[i].Points, Point{pair.Timestamp.Time(), float64(pair.Value)})
@@ -200,11 +208,22 @@ func vector(value model.Value) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := few(len(found)); err != nil {
+		return nil, err
+	}
 	series := make([]Series, len(found))
 	for i, sample := range found {
 		series[i] = Series{labels(sample.Metric), []Point{{sample.Timestamp.Time(), float64(sample.Value)}}}
 	}
 	return series, nil
+}
+
+// few refuses more results than a report can show.
+func few(results int) error {
+	if results > crowd {
+		return fmt.Errorf("an answer has %d results, more than %d", results, crowd)
+	}
+	return nil
 }
 
 func labels(metric model.Metric) map[string]string {

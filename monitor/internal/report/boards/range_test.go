@@ -285,6 +285,35 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
+// An answer of more results or instants than were asked for is an error: each could be drawn.
+func TestMoreThanAsked(t *testing.T) {
+	series := `{"metric":{"mode":"m%d","le":"1"},"value":[1772366400,"1"]}`
+	instants := `{"metric":{},"values":[` + strings.Repeat(`[1772366400,"1"],`, 300) + `[1772366400,"1"]]}`
+	many := make([]string, crowd+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(series, i)
+	}
+	for want, answers := range map[string][2]string{
+		"20001 results, more than 20000": {strings.Join(many, ","), ""},
+		"301 instants of a result":       {"", instants},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			kind, answer := "vector", "["+answers[0]+"]"
+			if strings.HasSuffix(r.URL.Path, "query_range") {
+				kind, answer = "matrix", "["+answers[1]+"]"
+			} else if r.FormValue("query") == "time()" {
+				kind, answer = "scalar", `[1772366400,"1772366400"]`
+			}
+			fmt.Fprintf(w, `{"status":"success","data":{"resultType":%q,"result":%s}}`, kind, answer)
+		}))
+		_, err := Read(t.Context(), Wanted{Server: server.URL, Last: time.Hour, Scrape: time.Second}, quiet)
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
 // Grafana's variables become all values, and windows of at least four samples.
 func TestExpression(t *testing.T) {
 	query := `sum(rate(x{cluster=~"$cluster",pipeline=~"$pipeline"}[$__rate_interval])) + increase(y[$__range])`

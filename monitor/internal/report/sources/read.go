@@ -28,6 +28,9 @@ var ErrUnknown = errors.New("not of a known form; expected " + Forms)
 func (a *All) Add(name string, text []byte) error {
 	if bytes.HasPrefix(text, []byte(columns)) {
 		samples, err := readSamples(name, text)
+		if err == nil {
+			err = a.takeSlices(samples.Slices)
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: samples.csv: %w", name, err)
 		}

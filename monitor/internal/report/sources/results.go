@@ -35,6 +35,9 @@ func (a *All) addResults(name, namespace string, text []byte) error {
 				"each, and one for what is above", latency.Mode)
 		}
 	}
+	if err := a.takeResults(results); err != nil {
+		return fmt.Errorf("results.json: %w", err)
+	}
 	a.Results = append(a.Results, results)
 	return nil
 }

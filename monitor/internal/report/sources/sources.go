@@ -24,6 +24,8 @@ type All struct {
 	Tasks        []Task
 	Denials      []audit.Record
 	Recorded     bool // audit records were given, if only allowed ones or none
+
+	cells int // of the tables, at most Room
 }
 
 // Results are the results of a benchmark, as loadgen writes them.
