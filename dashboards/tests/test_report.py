@@ -202,6 +202,26 @@ def test_names_from_files_are_texts(write: Any, browser: Browser, tmp_path: Path
     assert browser.barriers() == []
 
 
+def test_names_of_what_every_object_has_are_names(write: Any, browser: Browser, tmp_path: Path) -> None:
+    names = ["__proto__", "constructor", "hasOwnProperty", "a"]
+    results = json.loads((RUN / "results.json").read_text())
+    for entry in results["throughput"]:
+        entry.update(dict.fromkeys(names, entry["shai"]))
+    results["samples"] = [
+        {"mode": mode, "session_length": 1, "sessions": 1, "process_cpu_seconds": dict.fromkeys(names, 1)}
+        for mode in names
+    ]
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    browser.open(write(tmp_path / "results.json").as_uri())
+    assert browser.script("const all = []; for (const name in {}) all.push(name); return all") == []
+    charts = browser.script(_CHARTS)
+    drawn = [chart for chart in charts if set(names) <= set(chart["columns"])]
+    assert {chart["kind"] for chart in drawn} == {"bars", "stack"}
+    for chart in drawn:
+        assert set(names) <= set(chart["drawn"])
+    assert browser.one("#scheme").is_displayed()
+
+
 def test_the_switch_changes_light_and_dark(write: Any, browser: Browser) -> None:
     browser.open(write(RUN).as_uri())
     colours = (

@@ -13,6 +13,9 @@ import { read } from "./read.js";
 use([BarChart, CustomChart, LineChart, ScatterChart, AriaComponent, GridComponent, LegendComponent, TooltipComponent, LabelLayout,
   SVGRenderer]);
 
+// ECharts keeps texts in objects by themselves: the name __proto__ must be a key like any other, and change no object.
+delete Object.prototype.__proto__;
+
 const root = document.documentElement;
 const charts = [];
 let printing = false;

@@ -18,6 +18,11 @@ export function colour(columns) {
   for (const column of columns) column.colour ||= (free.length ? free : PALETTE)[next++ % (free.length || PALETTE.length)];
 }
 
+/** The name by which ECharts knows a column. It keeps names in objects, for which a title such as __proto__ is none. */
+function key(at) {
+  return `column ${at}`;
+}
+
 function colourOf(column) {
   return `var(--${column.colour})`;
 }
@@ -79,7 +84,8 @@ function frame(figure, data, x, y) {
     grid: { left: 8, right: 18, top: top(figure, data), bottom: 30, containLabel: true },
     legend: {
       show: legendLines(figure, data) > 0, type: "plain", top: 2, left: 0, padding: 0, itemGap: GAP, itemWidth: KEY, itemHeight: 10, textStyle: { ...FONT, color: INK },
-      inactiveColor: LINE, selectedMode: false, data: data.columns.map((column) => column.title), formatter: (name) => short(name, LEGEND_LENGTH),
+      inactiveColor: LINE, selectedMode: false, data: data.columns.map((column, at) => key(at)),
+      formatter: (name) => short(data.columns.find((column, at) => key(at) === name).title, LEGEND_LENGTH),
     },
     tooltip: {
       renderMode: "richText", trigger: "axis", axisPointer: { type: "line", lineStyle: { color: SOFT } }, confine: true,
@@ -106,7 +112,7 @@ const BAR = { barGap: "12%", barCategoryGap: "28%", barMaxWidth: 72 };
 function whiskers(column, at, bars) {
   const data = column.cells.flatMap((cell, row) => (cell.low === null ? [] : [[row, cell.low, cell.high]]));
   return {
-    type: "custom", name: column.title, silent: true, tooltip: { show: false }, z: 5, data,
+    type: "custom", name: key(at), silent: true, tooltip: { show: false }, z: 5, data,
     encode: { x: 0, y: [1, 2] },
     renderItem(parameters, api) {
       const layout = bars ? api.barLayout({ ...BAR, count: bars })[at] : { offsetCenter: 0 };
@@ -146,7 +152,7 @@ function bars(figure, data) {
     ...frame(figure, data, category, upright(figure.y)),
     series: data.columns.flatMap((column, at) => [
       {
-        type: "bar", name: column.title, ...BAR, data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
+        type: "bar", name: key(at), ...BAR, data: column.cells.map((cell, row) => coloured(cell, data.columns.length === 1 && data.colours[row])),
         itemStyle: column.reference
           ? { color: CARD, borderColor: colourOf(column), borderWidth: 1.5, borderType: "dashed" }
           : { color: colourOf(column) },
@@ -163,7 +169,7 @@ function stack(figure, data) {
   return {
     ...frame(figure, data, axis("value", figure.y), category),
     series: data.columns.map((column, at) => ({
-      type: "bar", stack: "all", name: column.title, barMaxWidth: 34, data: column.cells.map((cell) => cell.value),
+      type: "bar", stack: "all", name: key(at), barMaxWidth: 34, data: column.cells.map((cell) => cell.value),
       itemStyle: { color: colourOf(column), borderColor: CARD, borderWidth: 1 }, emphasis: { disabled: true },
     })),
   };
@@ -171,7 +177,7 @@ function stack(figure, data) {
 
 function line(column, at, more) {
   return {
-    type: "line", name: column.title, symbol: SHAPES[at % SHAPES.length], symbolSize: 7, color: colourOf(column),
+    type: "line", name: key(at), symbol: SHAPES[at % SHAPES.length], symbolSize: 7, color: colourOf(column),
     lineStyle: { width: 2, color: colourOf(column), type: column.reference ? "dashed" : "solid" },
     itemStyle: { color: colourOf(column) }, emphasis: { disabled: true }, connectNulls: true, ...more,
   };
@@ -211,7 +217,7 @@ function points(figure, data) {
   return {
     ...options,
     series: [{
-      type: "scatter", name: y.title, symbolSize: 11, data: x.cells.map((cell, row) => [cell.value, y.cells[row].value]),
+      type: "scatter", name: key(1), symbolSize: 11, data: x.cells.map((cell, row) => [cell.value, y.cells[row].value]),
       itemStyle: { color: colourOf(y) }, emphasis: { disabled: true },
       label: { show: data.names.length <= 12, position: "top", ...FONT, formatter: (point) => short(data.names[point.dataIndex], NAME_LENGTH) },
       labelLayout: { hideOverlap: true },
