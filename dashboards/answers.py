@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     import urllib.error
@@ -33,6 +34,15 @@ def read(answer: HTTPResponse | urllib.error.HTTPError, most: int, seconds: floa
         return json.loads(content)
     except RecursionError as error:
         raise AnswerError("the answer is nested too deeply") from error
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the URL of a server."""
+    try:
+        address = urlsplit(text)
+    except ValueError:  # what is in brackets is no address
+        return False
+    return address.scheme in {"http", "https"} and bool(address.hostname)
 
 
 def printable(text: str) -> str:

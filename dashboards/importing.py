@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import sys
 import urllib.error
 import urllib.parse
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from dashboards.answers import printable, read
+from dashboards.answers import is_address, printable, read
 from dashboards.boards import ALL
 from dashboards.grafana.boards import document
 
@@ -26,6 +27,8 @@ TOKEN = "GRAFANA_TOKEN"  # noqa: S105, the variable's name
 _TIMEOUT_SECONDS = 30.0
 _FOLDER = "shai"
 _MOST_BYTES = 4 << 20
+_PATH = re.compile("/(?!/)[!-~]+")
+"""An address on the same server, as Grafana makes it: ASCII without spaces."""
 _REMEDIES = {
     HTTPStatus.UNAUTHORIZED: f"Grafana does not know the token: set {TOKEN} to the token of a service account "
     "(Administration, Service accounts)",
@@ -75,7 +78,8 @@ class Grafana:
             },
         )
         path = (answer or {}).get("url")
-        if not isinstance(path, str) or not path.startswith("/") or path.startswith("//"):
+        # Anything else could lead to another server: urljoin leaves tabs and line breaks out, also of "/\t/host".
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
             raise GrafanaError(f"{self.url} answered, but not as a Grafana: the answer names no dashboard")
         return urllib.parse.urljoin(self.url, path)
 
@@ -134,8 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Import all boards. Return an exit code."""
-    address = urllib.parse.urlsplit(options.grafana)
-    if address.scheme not in {"http", "https"} or not address.hostname:
+    if not is_address(options.grafana):
         print(f"error: {options.grafana!r} is no address: use http://HOST:PORT or https://HOST", file=sys.stderr)
         return 1
     token = os.environ.get(TOKEN, "").strip()

@@ -66,7 +66,9 @@ def server() -> Iterator[Server]:
     [(200, DEEP), (403, DEEP), (422, TERMINAL), (200, TERMINAL), (999, b""), (200, b'{"data":null}')]
     + [(200, b'{"data":{}}'), (200, b'{"data":{"result":[{"metric":{},"values":[["a","b"]]}]}}'), (200, b"[1]")]
     + [(200, b'{"data":{"result":[{"metric":1,"values":[]}]}}')]
-    + [(200, b'{"url":"%s"}' % url) for url in (b"//evil.example/x", b"http://evil.example", b"http://[", b"x")],
+    + [(200, b'{"data":{"result":[{"metric":{},"values":[[1,1%s]]}]}}' % (b"0" * 400))]
+    + [(200, b'{"url":"%s"}' % url) for url in (b"//evil.example/x", b"http://evil.example", b"http://[", b"x")]
+    + [(200, b'{"url":"%s"}' % url) for url in (rb"/\t/evil.example/x", rb"/\t/[", rb"/a\u202eb")],
 )
 def test_any_answer_is_one_line(
     server: Server,

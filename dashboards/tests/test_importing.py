@@ -163,7 +163,7 @@ def test_a_missing_token_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "GRAFANA_TOKEN is not set: set GRAFANA_TOKEN to" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("address", ["grafana", "ftp://grafana", "http://", "file:///etc/passwd"])
+@pytest.mark.parametrize("address", ["grafana", "ftp://grafana", "http://", "http://[", "file:///etc/passwd"])
 def test_only_addresses_of_servers_are_taken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:

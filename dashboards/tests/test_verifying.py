@@ -111,6 +111,12 @@ def test_no_prometheus_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert not captured.out
 
 
+@pytest.mark.parametrize("address", ["localhost:9090", "-1", "http://[", "file:///etc/passwd"])
+def test_only_addresses_of_servers_are_asked(capsys: pytest.CaptureFixture[str], address: str) -> None:
+    assert main(["verify", f"--prometheus={address}"]) == 1
+    assert capsys.readouterr().err == f"error: {address!r} is no address: use http://HOST:PORT or https://HOST\n"
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from dashboards.answers import printable
+from dashboards.answers import is_address, printable
 from dashboards.boards import ALL
 from dashboards.model import VARIABLES
 from dashboards.verifying.judgement import State, verdicts
@@ -69,6 +69,9 @@ def _line(verdict: Verdict) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Verify all panels. Return an exit code."""
+    if not is_address(options.prometheus):
+        print(f"error: {options.prometheus!r} is no address: use http://HOST:PORT or https://HOST", file=sys.stderr)
+        return 1
     scope = Scope(options.end or time.time(), options.last, options.rate_interval, dict(options.choose))
     found = []
     try:

@@ -82,7 +82,7 @@ class Prometheus:
                 Series(dict(series["metric"]), tuple(float(value) for _, value in series["values"]))
                 for series in found["result"]
             ]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise PrometheusError(f"{self.url} answered, but not as a Prometheus: no series over time") from error
 
     def _ask(self, path: str, asked: Mapping[str, str]) -> dict[str, Any]:
