@@ -266,9 +266,21 @@ func (r *reader) explain(err error) error {
 		return fmt.Errorf("Prometheus at %s did not answer within %s: ask for a shorter range", r.shown.Server, patience)
 	case errors.As(err, &refused):
 		return fmt.Errorf("Prometheus at %s refused a query: %s (is it the address of a Prometheus?)", r.shown.Server,
-			shape.Visible(err.Error()))
+			said(err))
 	}
-	return fmt.Errorf("ask Prometheus at %s: %s", r.shown.Server, shape.Visible(err.Error()))
+	return fmt.Errorf("ask Prometheus at %s: %s", r.shown.Server, said(err))
+}
+
+// longest is how many characters of a server's text an error has at most.
+const longest = 500
+
+// said returns the text of an error in one line that is not too long: it may be the server's.
+func said(err error) string {
+	text := []rune(err.Error())
+	if len(text) > longest {
+		text = append(text[:longest], '…')
+	}
+	return shape.Visible(string(text))
 }
 
 // bounded refuses answers that are too large to be shown.

@@ -255,6 +255,7 @@ func TestGarbage(t *testing.T) {
 		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"`,
 		`{"status":"success","data":{"resultType":"scalar","result":[1772366400,"1"]}}`, // to each query
 		`{"status":"error","errorType":"bad_data","error":"\u001b[2J\nwrote report.html\u2028"}`,
+		`{"status":"error","errorType":"bad_data","error":"` + strings.Repeat("é", 100_000) + `"}`,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, answer)
@@ -262,8 +263,8 @@ func TestGarbage(t *testing.T) {
 		_, err := Read(t.Context(), Wanted{Server: server.URL, Last: time.Hour, Scrape: time.Second}, quiet)
 		server.Close()
 		if err == nil || !strings.Contains(err.Error(), "Prometheus at "+server.URL) ||
-			strings.ContainsAny(err.Error(), "\x1b\n\u2028") {
-			t.Errorf("%s: error %q", answer, err)
+			strings.ContainsAny(err.Error(), "\x1b\n\u2028") || len(err.Error()) > 2000 {
+			t.Errorf("%.100s: error %.2000q", answer, err)
 		}
 	}
 }
