@@ -142,8 +142,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"error: {options.grafana!r} is no address: use http://HOST:PORT or https://HOST", file=sys.stderr)
         return 1
     token = os.environ.get(TOKEN, "").strip()
-    if not token:
-        print(f"error: {TOKEN} is not set: {_REMEDIES[HTTPStatus.UNAUTHORIZED].partition(': ')[2]}", file=sys.stderr)
+    if not token or not (token.isascii() and token.isprintable()):
+        lack = "is no token" if token else "is not set"
+        print(f"error: {TOKEN} {lack}: {_REMEDIES[HTTPStatus.UNAUTHORIZED].partition(': ')[2]}", file=sys.stderr)
         return 1
     try:
         for title, url in put_all(Grafana(options.grafana, token), options.folder):

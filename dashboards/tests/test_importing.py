@@ -163,6 +163,16 @@ def test_a_missing_token_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "GRAFANA_TOKEN is not set: set GRAFANA_TOKEN to" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("token", ["glsa_…", "glsa_1\nX-Header: 2"])
+def test_what_is_no_token_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], grafana: Standin, token: str
+) -> None:
+    monkeypatch.setenv("GRAFANA_TOKEN", token)
+    assert main(["import", "--grafana", grafana.url]) == 1
+    assert "GRAFANA_TOKEN is no token: set GRAFANA_TOKEN to" in capsys.readouterr().err
+    assert grafana.asked == []
+
+
 @pytest.mark.parametrize("address", ["grafana", "ftp://grafana", "http://", "http://[", "file:///etc/passwd"])
 def test_only_addresses_of_servers_are_taken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
