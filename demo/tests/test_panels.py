@@ -93,6 +93,6 @@ def test_the_rate_is_that_of_the_searches(run: Run) -> None:
     scope = Scope(run.end, RANGE, 4 * EVERY)
     values = [one.values for one in run.prometheus.over_time(counted, scope) if one.values[-1] > 0]
     assert [one[-1] for one in values] == [run.answered]
-    (rates,) = (one for mode, one in run.shown("shai-overhead", "throughput").items() if mode == "by hand")
+    (rates,) = (one for mode, one in run.shown("shai-overhead", "throughput").items() if mode == "by-hand")
     step = max(min(EVERY, RANGE / 60), RANGE / 10_000, 1.0)
     assert sum(rates) * step == pytest.approx(run.answered - values[0][0], rel=0.15)
