@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from loadgen.plan import Plan
 
 STEPS = 8
-NAMESPACE = "default"
 _ROOT = Path(__file__).resolve().parent.parent
 _FAILED, _INTERRUPTED = 1, 130
 
@@ -147,10 +146,10 @@ def _report(run: _Run, found: dict[str, Any], tell: Callable[[str], None]) -> st
 def _cluster(place: Workspace, supervisor: Supervisor) -> Cluster:
     given = os.environ.get("KUBECONFIG")
     if given:
-        return Cluster(place.devcluster, Path(given).resolve(), NAMESPACE, supervisor.check)
+        return Cluster(place.devcluster, Path(given).resolve(), overlay.NAMESPACE, supervisor.check)
     log = place.logs / "devcluster.log"
     kubeconfig = kubernetes.own_cluster(place.devcluster, place.output / "devcluster", supervisor, log)
-    return Cluster(place.devcluster, kubeconfig, NAMESPACE, supervisor.check)
+    return Cluster(place.devcluster, kubeconfig, overlay.NAMESPACE, supervisor.check)
 
 
 def _until_interrupted(cluster: Cluster) -> None:

@@ -29,6 +29,7 @@ def announced(place: Workspace, socket: Path, scrape: Path | None, member: Path)
         "data": str(place.data),
         "socket": str(socket),
         "scrape": None if scrape is None else str(scrape),
+        "namespace": overlay.NAMESPACE,
         "member": str(member),
     }
     place.current.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,8 @@ POOL = PIPELINE = "syse"
 BENCHMARK = "overhead"
 INSTALLED = (f"benchmark/{BENCHMARK}", "offlineanalysis/nightly", f"pipeline/{PIPELINE}", f"jailpool/{POOL}")
 """The example's objects that install something on this machine, or measure it."""
+NAMESPACE = "default"
+"""Of the example's objects."""
 HOST, PORT = "127.0.10.1", 8640
 """The address at which the pool's first member serves searches."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dashboards.model import Column, Kind, Limit, Panel, Query
-from dashboards.queries.selectors import LOAD, MEASURED, NAMESPACE, by_mode
+from dashboards.queries.selectors import LOAD, MEASURED, NAMESPACE, OBJECT, by_mode
 
 _RUN = (Column("benchmark", "benchmark"), Column("session_length", "queries per session"), Column("mode", "mode"))
 
@@ -68,7 +68,7 @@ PANELS = (
         "Users of the load generators that search at the same time now.",
         Kind.STAT,
         "short",
-        (Query('sum(shai_load_users{cluster=~"$cluster",pipeline=~"$pipeline"})', "users"),),
+        (Query(f"sum(shai_load_users{{{OBJECT}}})", "users"),),
         limits=(Limit(0, "neutral"),),
         decimals=0,
     ),

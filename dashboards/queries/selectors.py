@@ -19,8 +19,8 @@ PIPELINE = f'{MEMBER},pipeline=~"$pipeline"'
 PIPELINES = f"shai_pipeline_mode{{{PIPELINE}}}"
 """What is there while a monitor runs pipelines, whether anything happens in them or not."""
 
-LOAD = 'cluster=~"$cluster",pipeline=~"$pipeline",mode=~"$mode"'
-"""Load generators, which belong to no member."""
+LOAD = f'{NAMESPACE},pipeline=~"$pipeline",mode=~"$mode"'
+"""Load on pipelines, which comes from no member; by hand without Kubernetes it has no namespace."""
 
 OBJECT = f'{NAMESPACE},pipeline=~"$pipeline"'
 """What the operator knows of pipelines: their conditions, analyses and Benchmarks."""

@@ -29,7 +29,7 @@ _TARGETS = tuple(
         ("monitor", _MONITOR | {"member": "m-0", "instance": "m-0:1"}),
         ("monitor", _MONITOR | {"member": "m-1", "instance": "m-1:1"}),
         ("operator", {"job": "shai-operator", "instance": "operator:1"}),
-        ("loadgen", {"job": "shai-loadgen", "instance": "load:1"}),
+        ("loadgen", {"job": "shai-loadgen", "namespace": "search", "instance": "load:1"}),
     )
 )
 """Labels that service discovery gives to what a program exports. Names can be the same in two clusters."""

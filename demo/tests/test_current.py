@@ -9,6 +9,7 @@ import pytest
 
 from demo import current
 from demo.workspace import Workspace
+from loadgen.driving.discovery import Discovery
 from loadgen.scenarios import demonstration
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def test_the_demo_is_found_while_it_runs(tmp_path: Path, scrape: str | None) -> 
         assert found.member == tmp_path / "m.json"
         assert (found.host, found.pipeline, found.size) == ("http://127.0.10.1:8640", "syse", "smoke")
         assert (found.data, found.socket) == (place.data, tmp_path / "monitor.sock")
-        assert found.scrape == (tmp_path / scrape if scrape else None)
+        assert found.discovery == (Discovery(tmp_path / scrape, namespace="default") if scrape else None)
     with pytest.raises(demonstration.NoDemoError):
         demonstration.find(place.current)
 

@@ -26,6 +26,7 @@ from locust.env import Environment  # noqa: E402
 
 from loadgen.datasets import population  # noqa: E402
 from loadgen.driving import exporting, joining  # noqa: E402
+from loadgen.driving.discovery import Discovery, add_options  # noqa: E402
 from loadgen.driving.metrics import Series, Tally, TallyCollector  # noqa: E402
 from loadgen.driving.orders import Order, Outcome  # noqa: E402
 from loadgen.driving.users import Behaviour, SearchUser  # noqa: E402
@@ -93,7 +94,7 @@ def _attend(runner: LocalRunner, order: Order, started: float) -> None:
         gevent.sleep(max(0.0, min(left, _LOOK_SECONDS) if order.phases else left))
 
 
-def serve(orders: Iterable[str | bytes], answers: IO[str], people: Population, scrape: Path | None) -> None:
+def serve(orders: Iterable[str | bytes], answers: IO[str], people: Population, discovery: Discovery | None) -> None:
     """Carry out orders until there are no more, and answer each with its outcome."""
     tally = Tally()
     running: _Running = {}
@@ -101,7 +102,7 @@ def serve(orders: Iterable[str | bytes], answers: IO[str], people: Population, s
     def users() -> dict[tuple[str, str], int]:
         return {labels: runner.user_count for labels, runner in running.items()}
 
-    with exporting.served(TallyCollector(tally, users), scrape, _warn):
+    with exporting.served(TallyCollector(tally, users), discovery, _warn):
         print("ready", file=answers, flush=True)
         for line in orders:
             print(run(Order.read(line), people, tally, running).plain(), file=answers, flush=True)
@@ -118,18 +119,18 @@ def main() -> int:
     where.add_argument("--data", type=Path, help="data directory of the corpus generator")
     where.add_argument("--connect", metavar="HOST:PORT", help="a measurement that waits for its workers")
     parser.add_argument("--tls", type=Path, metavar="DIR", help="with --connect: ca.pem and worker.pem")
-    parser.add_argument("--scrape", type=Path, metavar="DIR", help="discovery directory for the metrics")
+    add_options(parser)
     options = parser.parse_args()
     if options.connect and options.tls is None:
         parser.error("--connect needs --tls")
     try:
         if options.connect:
             with joining.join(options.connect, options.tls) as (people, orders, answers):
-                serve(orders, answers, people, options.scrape)
+                serve(orders, answers, people, Discovery.of(options))
         else:
             # Locust has patched no file: a greenlet that reads one would stop the server of the metrics meanwhile.
             lines = FileObjectThread(sys.stdin.fileno(), "rb", closefd=False)
-            serve(lines, sys.stdout, population.load(options.data), options.scrape)
+            serve(lines, sys.stdout, population.load(options.data), Discovery.of(options))
     except (LoadgenError, OSError) as error:
         _warn(f"load generator: {error}")
         return 1

@@ -27,10 +27,10 @@ from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from prometheus_client.core import Metric as Family
 
+    from loadgen.driving.discovery import Discovery
     from loadgen.driving.metrics import TallyCollector
 
 HOST = "127.0.0.1"
@@ -79,7 +79,7 @@ class Exporter(Collector):
 
 
 @contextlib.contextmanager
-def served(collector: TallyCollector, directory: Path | None, warn: Callable[[str], None]) -> Iterator[Exporter]:
+def served(collector: TallyCollector, discovery: Discovery | None, warn: Callable[[str], None]) -> Iterator[Exporter]:
     """Serve metrics, and announce them in a discovery directory if there is one.
 
     That they cannot be announced is a warning: the load does not depend on it.
@@ -87,22 +87,22 @@ def served(collector: TallyCollector, directory: Path | None, warn: Callable[[st
     exporter = Exporter(collector)
     with contextlib.ExitStack() as stack:
         stack.callback(exporter.close)
-        if directory is not None:
+        if discovery is not None:
             try:
-                stack.enter_context(announced(directory, exporter.port))
+                stack.enter_context(announced(discovery, exporter.port))
             except AnnouncementError as error:
                 warn(str(error))
         yield exporter
 
 
 @contextlib.contextmanager
-def announced(directory: Path, port: int) -> Iterator[None]:
-    """Keep a file about this process in ``directory``/targets; AnnouncementError when it cannot be written.
+def announced(discovery: Discovery, port: int) -> Iterator[None]:
+    """Keep a file about this process in the directory's ``targets``; AnnouncementError when it cannot be written.
 
     Its lock says that the process lives, so that files of processes that were killed can be told and are removed here.
     It is a lock for writing, which others cannot have who may only read the file.
     """
-    targets = directory / "targets"
+    targets = discovery.directory / "targets"
     try:
         targets.mkdir(parents=True, exist_ok=True)
         folder = os.open(targets, _DIRECTORY)
@@ -112,7 +112,7 @@ def announced(directory: Path, port: int) -> Iterator[None]:
     try:
         _remove_stale(folder)
         try:
-            file = _write(folder, name, port)
+            file = _write(folder, name, port, discovery.labels)
         except OSError as error:
             raise AnnouncementError(
                 f"metrics at {HOST}:{port} are not announced to Prometheus: cannot write {targets / name}: {error}"
@@ -126,7 +126,7 @@ def announced(directory: Path, port: int) -> Iterator[None]:
         os.close(folder)
 
 
-def _write(folder: int, name: str, port: int) -> int:
+def _write(folder: int, name: str, port: int, labels: dict[str, str]) -> int:
     """Write and lock the file; return its descriptor, which holds the lock."""
     temporary = f".{name}.new"
     with contextlib.suppress(FileNotFoundError):
@@ -135,7 +135,7 @@ def _write(folder: int, name: str, port: int) -> int:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # while nobody else can open it
         os.fchmod(file, 0o644)  # whatever the umask: Prometheus is another user
-        found = [{"targets": [f"{HOST}:{port}"], "labels": {"job": "shai-loadgen", "cluster": "shai"}}]
+        found = [{"targets": [f"{HOST}:{port}"], "labels": {"job": "shai-loadgen", **labels}}]
         os.write(file, json.dumps(found).encode() + b"\n")
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:

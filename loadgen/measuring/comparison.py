@@ -11,6 +11,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadgen.driving.discovery import Discovery
 from loadgen.errors import LoadgenError
 from loadgen.measuring import benchmark
 from loadgen.plan import BASELINE, CONTROL
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from loadgen.scenarios.definitions import Scenario
+    from loadgen.scenarios.demonstration import Demo
     from loadgen.thresholds import Threshold
 
 _USUAL_MODE = "shai"
@@ -69,7 +71,7 @@ def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> 
         member=member,
         plan=plan,
         output=output,
-        scrape=Path(options.scrape) if options.scrape else (demo.scrape if demo else None),
+        **_announced(options, demo),
         workers_socket=None,
         workers_tls=None,
         fail_on=[str(threshold) for threshold in judged],
@@ -81,6 +83,12 @@ def run(scenario: Scenario, judged: Sequence[Threshold], options: Namespace) -> 
         raise
     _print(output, options.output)
     check(json.loads((output / "results.json").read_text()), options.warm_up)
+
+
+def _announced(options: Namespace, demo: Demo | None) -> dict[str, Any]:
+    """Return the options that say where metrics are announced."""
+    found = Discovery.of(options) or (demo.discovery if demo else None)
+    return found.options if found else {"scrape": None}
 
 
 def _check_own(output: Path) -> None:

@@ -15,6 +15,7 @@ from loadgen.stacks import processes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from loadgen.driving.discovery import Discovery
     from loadgen.stacks.stack import Stack
     from loadgen.stacks.supervisor import Supervisor
 
@@ -23,11 +24,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @contextlib.contextmanager
 def crew(
-    data: Path, logs: Path, supervisor: Supervisor, workers: int = 1, scrape: Path | None = None
+    data: Path, logs: Path, supervisor: Supervisor, workers: int = 1, discovery: Discovery | None = None
 ) -> Iterator[Crew]:
     """Start the processes of the load generator on their cores, for the people of a data directory."""
     words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
-    words += ["--scrape", str(scrape)] if scrape else []
+    words += discovery.words if discovery else []
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": _ROOT}
     names = [f"load generator {number}" if workers > 1 else "load generator" for number in range(workers)]
     started = [supervisor.start(name, words, logs / f"driver-{at}.log", **pipes) for at, name in enumerate(names)]

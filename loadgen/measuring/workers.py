@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadgen.datasets import population
-from loadgen.driving import joining
+from loadgen.driving import discovery, joining
+from loadgen.driving.discovery import Discovery
 from loadgen.measuring import cores
 from loadgen.plan import PlanError
 
@@ -30,8 +31,8 @@ _JOIN_SECONDS = 300.0
 class Workers:
     """Starts the load generators of a measurement, or waits for them."""
 
-    scrape: Path | None = None
-    """The discovery directory for the metrics of processes that are started here."""
+    discovery: Discovery | None = None
+    """Of the metrics of processes that are started here."""
     listener: int | None = None
     """The descriptor of the socket at which others connect."""
     tls: Path | None = None
@@ -40,14 +41,14 @@ class Workers:
     @classmethod
     def of(cls, options: Namespace) -> Workers:
         """Return what the command line says."""
-        return cls(options.scrape, options.workers_socket, options.workers_tls)
+        return cls(Discovery.of(options), options.workers_socket, options.workers_tls)
 
     def crew(
         self, plan: Plan, data: Path, logs: Path, supervisor: Supervisor, tell: Callable[[str], None]
     ) -> AbstractContextManager[Crew]:
         """Return a context of the load generators of a plan; PlanError when nobody starts those that it wants."""
         if not plan.jobs:
-            return cores.crew(data, logs, supervisor, plan.workers, self.scrape)
+            return cores.crew(data, logs, supervisor, plan.workers, self.discovery)
         if self.listener is None or self.tls is None:
             raise PlanError("workers: as: Job needs an operator, which makes the Job; take Process")
         people = population.load(data)
@@ -57,6 +58,6 @@ class Workers:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options about workers."""
-    parser.add_argument("--scrape", type=Path, metavar="DIR", help="discovery directory for the load's metrics")
+    discovery.add_options(parser)
     parser.add_argument("--workers-socket", type=int, metavar="FD", help="where the pods of a Job connect")
     parser.add_argument("--workers-tls", type=Path, metavar="DIR", help="the certificates for that")

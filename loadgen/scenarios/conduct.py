@@ -79,7 +79,7 @@ class Conductor:
         events = environment.events
         collector = TallyCollector(tally, self._users)
         self._exporting = contextlib.ExitStack()
-        self._exporter = self._exporting.enter_context(exporting.served(collector, target.scrape, _log.warning))
+        self._exporter = self._exporting.enter_context(exporting.served(collector, target.discovery, _log.warning))
         events.test_start.add_listener(self._begin)  # type: ignore[no-untyped-call]
         events.test_stop.add_listener(self._end)  # type: ignore[no-untyped-call]
         events.quitting.add_listener(self._quit)  # type: ignore[no-untyped-call]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.datasets.sizes import DATASETS
+from loadgen.driving.discovery import CLUSTER, Discovery
 from loadgen.errors import LoadgenError
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -37,8 +38,16 @@ class Demo:
     """The monitor's."""
     scrape: Path | None = None
     """Where metrics are announced to Prometheus; None: nowhere."""
+    cluster: str = CLUSTER
+    namespace: str = ""
+    """Of the pipeline, where metrics are announced."""
     member: Path | None = None
     """The description of the pool's member, for a measurement beside mode baseline."""
+
+    @property
+    def discovery(self) -> Discovery | None:
+        """Where metrics are announced, and how."""
+        return Discovery(self.scrape, self.cluster, self.namespace) if self.scrape else None
 
 
 def find(path: Path = PLACE) -> Demo:

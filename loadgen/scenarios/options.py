@@ -39,7 +39,19 @@ def add(group: _ArgumentGroup) -> None:
 
 def words(options: Namespace) -> list[str]:
     """Return the options as words of a command line."""
-    names = ("data", "pipeline", "service", "socket", "scrape", "size", "seed", "results", "output")
+    names = (
+        "data",
+        "pipeline",
+        "service",
+        "socket",
+        "scrape",
+        "cluster",
+        "namespace",
+        "size",
+        "seed",
+        "results",
+        "output",
+    )
     given = [(name, getattr(options, name)) for name in names]
     given += [("fail-on", text) for text in options.fail_on or ()]
     return [word for name, value in given if value is not None for word in (f"--{name}", str(value))]

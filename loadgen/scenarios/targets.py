@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from loadgen.datasets.sizes import DATASETS
 from loadgen.driving import addresses
+from loadgen.driving.discovery import Discovery
+from loadgen.driving.discovery import add_options as add_discovery
 from loadgen.errors import LoadgenError
 from loadgen.scenarios import demonstration
 
@@ -36,7 +38,7 @@ class Target:
     """What logins sign; empty: the host's HOST:PORT."""
     data: Path
     socket: Path | None
-    scrape: Path | None
+    discovery: Discovery | None
     size: str
 
 
@@ -46,9 +48,7 @@ def add_options(group: _ArgumentGroup) -> None:
     group.add_argument("--pipeline", help="name of the pipeline, which logins sign (syse)")
     group.add_argument("--service", help="the connection conduit's field service, if it is not the address of --host")
     group.add_argument("--socket", help="the monitor's socket, which scenario unfriending needs to change facts")
-    group.add_argument(
-        "--scrape", metavar="DIR", help="announce the metrics of this process to Prometheus in DIR/targets"
-    )
+    add_discovery(group)
     group.add_argument(
         "--size", choices=list(DATASETS), help="how long the scenario takes: as at this size of the demo"
     )
@@ -89,7 +89,7 @@ def _target(host: str, options: Namespace, demo: Demo | None) -> Target:
         service=options.service or (demo.service if demo else ""),
         data=data,
         socket=path(options.socket, demo.socket if demo else None),
-        scrape=path(options.scrape, demo.scrape if demo else None),
+        discovery=Discovery.of(options) or (demo.discovery if demo else None),
         size=options.size or (demo.size if demo else "quick"),
     )
 

@@ -43,7 +43,11 @@ spec:
       listen: "$(MEMBER_ADDRESS):{port}"
       service: "$(MEMBER_ADDRESS):{port}"
       task: worker
-"""
+---
+""" + "---\n".join(
+    f"apiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {{{{name: {task}}}}}\nspec: {{{{run: Always}}}}\n"
+    for task in SERVING
+)
 
 
 class ServingMember:

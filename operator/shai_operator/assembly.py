@@ -102,7 +102,10 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     scraping = Scraping(settings, cluster, inventory, root)
     scrapes = Scrapes(_snapshots(inventory, pools, scraping, await program.version(settings.shai)))
     near = LocalLoadGenerator(
-        settings.runtime, scrape=settings.scrape, jobs=LoadJobs(cluster, settings.load_image, settings.load_host)
+        settings.runtime,
+        scrape=settings.scrape,
+        cluster=settings.cluster,
+        jobs=LoadJobs(cluster, settings.load_image, settings.load_host),
     )
     generators: dict[str, LoadGenerator] = {
         "local": near,

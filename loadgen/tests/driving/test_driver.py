@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from loadgen.driving.discovery import Discovery
 from loadgen.driving.orders import Crew, Driver, DriverError, Order, Outcome
 from loadgen.phases import level
 from testing.waiting import until
@@ -125,7 +126,8 @@ def test_an_ended_process_is_an_error(data: Path) -> None:
 
 
 def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data), "--scrape", str(tmp_path)]
+    words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
+    words += Discovery(tmp_path, "rack", "team").words
     service = host.removeprefix("http://")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         with Driver(process.stdin, process.stdout) as running:
@@ -136,6 +138,7 @@ def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path
                 before = sent.get(mode, (0, 0))
                 sent[mode] = (before[0] + outcome.queries, before[1] + outcome.sessions)
             (announced,) = json.loads((tmp_path / "targets" / f"loadgen-{process.pid}.json").read_text())
+            assert announced["labels"] == {"job": "shai-loadgen", "cluster": "rack", "namespace": "team"}
             (target,) = announced["targets"]
             text = urllib.request.urlopen(f"http://{target}/metrics", timeout=60).read().decode()
         process.wait()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import gevent
 import pytest
 
+from loadgen.driving.discovery import Discovery
 from loadgen.driving.exporting import AnnouncementError, announced, served
 from loadgen.driving.metrics import OK, Tally, TallyCollector
 from loadgen.tests.harness import ROOT
@@ -27,8 +28,9 @@ NAME = f"loadgen-{os.getpid()}.json"
 HOLDER = """
 import sys
 from pathlib import Path
+from loadgen.driving.discovery import Discovery
 from loadgen.driving.exporting import announced
-with announced(Path(sys.argv[1]), 4711):
+with announced(Discovery(Path(sys.argv[1])), 4711):
     print("announced", flush=True)
     sys.stdin.read()
 """
@@ -49,10 +51,13 @@ def names(directory: Path) -> set[str]:
 def test_the_file_is_there_while_the_process_lives(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        with announced(tmp_path, 4711):
+        with announced(Discovery(tmp_path, "rack", "team"), 4711):
             path = tmp_path / "targets" / NAME
             assert json.loads(path.read_text()) == [
-                {"targets": ["127.0.0.1:4711"], "labels": {"job": "shai-loadgen", "cluster": "shai"}}
+                {
+                    "targets": ["127.0.0.1:4711"],
+                    "labels": {"job": "shai-loadgen", "cluster": "rack", "namespace": "team"},
+                }
             ]
             assert stat.S_IMODE(path.stat().st_mode) == 0o644
             assert names(tmp_path) == {NAME}
@@ -67,7 +72,7 @@ def test_files_of_killed_processes_are_removed_and_others_kept(tmp_path: Path) -
     killed.communicate()
     targets = tmp_path / "targets"
     (targets / "operator.json").write_text("[]")
-    with announced(tmp_path, 1):
+    with announced(Discovery(tmp_path), 1):
         assert names(tmp_path) == {NAME, f"loadgen-{alive.pid}.json", "operator.json"}
     alive.communicate("")
     assert names(tmp_path) == {"operator.json"}
@@ -93,7 +98,7 @@ def test_who_may_only_read_the_file_cannot_keep_it(tmp_path: Path) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as locker:
         assert locker.stdout is not None
         assert locker.stdout.readline() == "locked\n"
-        with announced(tmp_path, 1):
+        with announced(Discovery(tmp_path), 1):
             assert names(tmp_path) == {NAME}
         locker.communicate("")
 
@@ -119,7 +124,7 @@ def test_what_is_no_announcement_is_left_alone(tmp_path: Path) -> None:
         for name in others:
             (targets / name).write_text("")
         before = names(tmp_path)
-        with announced(tmp_path, 1):
+        with announced(Discovery(tmp_path), 1):
             assert names(tmp_path) == before | {NAME}
         assert names(tmp_path) == before
     assert precious.read_text() == "precious"
@@ -132,7 +137,7 @@ def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(tmp_path: 
     precious.write_text("precious")
     (targets / NAME).symlink_to(precious)
     (targets / f".{NAME}.new").symlink_to(precious)
-    with announced(tmp_path, 1):
+    with announced(Discovery(tmp_path), 1):
         assert not (targets / NAME).is_symlink()
     assert precious.read_text() == "precious"
 
@@ -144,14 +149,14 @@ def test_a_directory_that_is_none_is_an_error(tmp_path: Path, kind: str) -> None
     else:
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "targets").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(AnnouncementError, match="are not announced"), announced(tmp_path, 1):
+    with pytest.raises(AnnouncementError, match="are not announced"), announced(Discovery(tmp_path), 1):
         pass
 
 
 def test_that_it_cannot_be_announced_does_not_stop_the_load(tmp_path: Path) -> None:
     (tmp_path / "targets").write_text("")
     warnings: list[str] = []
-    with served(TallyCollector(Tally(), dict), tmp_path, warnings.append) as exporter:
+    with served(TallyCollector(Tally(), dict), Discovery(tmp_path), warnings.append) as exporter:
         assert exporter.port > 0
     assert len(warnings) == 1
 
@@ -165,7 +170,7 @@ def scrape(port: int) -> str:
 
 def test_it_waits_until_the_last_counts_are_read(tmp_path: Path) -> None:
     tally = Tally()
-    with served(TallyCollector(tally, dict), tmp_path, print) as exporter:
+    with served(TallyCollector(tally, dict), Discovery(tmp_path), print) as exporter:
         tally["spike", "syse", ""].queries[OK] += 1
         assert exporter.await_last_scrape(0.0)  # nobody reads
         assert 'result="ok",scenario="spike"} 1.0' in scrape(exporter.port)
@@ -179,5 +184,5 @@ def test_it_waits_until_the_last_counts_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root takes a port below 1024")
 def test_no_ordinary_user_can_answer_in_place_of_root(tmp_path: Path) -> None:
-    with served(TallyCollector(Tally(), dict), tmp_path, print) as exporter:
+    with served(TallyCollector(Tally(), dict), Discovery(tmp_path), print) as exporter:
         assert exporter.port < 1024

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from loadgen.driving.discovery import Discovery
 from loadgen.scenarios import demonstration, targets
 from loadgen.scenarios.demonstration import Demo, NoDemoError
 from loadgen.scenarios.targets import Target, TargetError
@@ -34,6 +35,7 @@ def demo(server: FakeSysE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
         "data": "/data",
         "socket": "/run/monitor.sock",
         "scrape": "/scrape",
+        "namespace": "default",
         "prometheus": None,
     }
     path = tmp_path / "current.json"
@@ -45,7 +47,13 @@ def demo(server: FakeSysE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
 def test_the_running_demo_is_found_by_itself(demo: dict[str, Any]) -> None:
     given = options()
     assert targets.find(None, given) == Target(
-        demo["host"], "syse", "search.example:80", Path("/data"), Path("/run/monitor.sock"), Path("/scrape"), "smoke"
+        demo["host"],
+        "syse",
+        "search.example:80",
+        Path("/data"),
+        Path("/run/monitor.sock"),
+        Discovery(Path("/scrape"), "shai", "default"),
+        "smoke",
     )
 
 
@@ -53,7 +61,7 @@ def test_options_come_before_the_demo(demo: dict[str, Any]) -> None:
     given = options("--data", "/mine", "--pipeline", "other", "--service", "me:1", "--size", "paper", "--scrape", "/s")
     found = targets.find(demo["host"] + "/", given)
     assert (found.data, found.pipeline, found.service) == (Path("/mine"), "other", "me:1")
-    assert (found.size, found.scrape) == ("paper", Path("/s"))
+    assert (found.size, found.discovery) == ("paper", Discovery(Path("/s")))
 
 
 def test_another_host_gets_nothing_from_the_demo(demo: dict[str, Any]) -> None:
@@ -61,7 +69,7 @@ def test_another_host_gets_nothing_from_the_demo(demo: dict[str, Any]) -> None:
     with pytest.raises(TargetError, match="is not the running demo: say with --data DIR"):
         targets.find(other, options())
     found = targets.find(other, options("--data", "/mine"))
-    assert (found.service, found.socket, found.scrape, found.size) == ("", None, None, "quick")
+    assert (found.service, found.socket, found.discovery, found.size) == ("", None, None, "quick")
 
 
 @pytest.mark.usefixtures("demo")

@@ -153,7 +153,8 @@ class BenchmarkController:
         texts = [source["text"] for source in bundles.Bundle(stored, facts).sources()]
         pipeline = str(spec(benchmark)["pipeline"])
         pool = self._pool(target)
-        return Subject(description(pool, target.member, pipeline), texts, pool, _row(pool, target.member))
+        row = _row(pool, target.member)
+        return Subject(description(pool, target.member, pipeline), texts, pool, row, space)
 
     def _pool(self, target: Target) -> Object:
         pool = self._loop.inventory.find("JailPool", "", target.pool)

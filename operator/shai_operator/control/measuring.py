@@ -43,6 +43,8 @@ class Subject:
     pool: Object = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)
     """The member in the pool's status."""
+    namespace: str = ""
+    """Of the pipeline: what is counted of the load says so."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,13 @@ class LocalLoadGenerator:
         command: Sequence[str] = _COMMAND,
         *,
         scrape: Path | None = None,
+        cluster: str = "",
         jobs: WorkerJobs | None = None,
     ) -> None:
         self._directory = directory
         self._jobs = jobs
-        self._command = (*command, *(("--scrape", str(scrape)) if scrape else ()))
+        self._command = command
+        self._scrape = ("--scrape", str(scrape), "--cluster", cluster) if scrape else ()
 
     async def run(
         self,
@@ -120,7 +124,7 @@ class LocalLoadGenerator:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-", dir=self._directory)))
             await asyncio.to_thread(_write, place, subject, plan)
             joining = await stack.enter_async_context(self._joining(subject, plan, place))
-            process = await self._start(place, joining)
+            process = await self._start(place, subject, joining)
             ended = asyncio.create_task(process.wait())
             cancelled = asyncio.create_task(cancel.wait())
             try:
@@ -147,9 +151,11 @@ class LocalLoadGenerator:
         async with self._jobs.workers(int(wanted.get("count", 1)), address, place) as joining:
             yield joining
 
-    async def _start(self, place: Path, joining: Joining | None) -> asyncio.subprocess.Process:
+    async def _start(self, place: Path, subject: Subject, joining: Joining | None) -> asyncio.subprocess.Process:
         files = {"--member": "member.json", "--plan": "plan.json", "--output": "output"}
         words = [str(word) for option, name in files.items() for word in (option, place / name)]
+        if self._scrape:
+            words += [*self._scrape, "--namespace", subject.namespace]
         if joining is not None:
             words += ["--workers-socket", str(joining.listener), "--workers-tls", str(joining.tls)]
         with (place / "log").open("wb") as log:

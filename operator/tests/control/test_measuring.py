@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -53,6 +54,21 @@ def left(place: Path, pattern: str) -> list[Path]:
 
 def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
+
+
+async def test_what_is_counted_of_the_load_says_whose_it_is(tmp_path: Path) -> None:
+    """Two namespaces may have pipelines of the same name."""
+    body = """
+(output / "results.json").write_text(json.dumps({"words": sys.argv[7:]}))
+(output / "table.txt").write_text("a table")
+"""
+    near = LocalLoadGenerator(
+        tmp_path, (sys.executable, "-c", PROGRAM + body), scrape=tmp_path / "scrape", cluster="rack"
+    )
+    whose = dataclasses.replace(subject(tmp_path), namespace="team")
+    found = await near.run(whose, {}, ignore, asyncio.Event())
+    words = ["--scrape", str(tmp_path / "scrape"), "--cluster", "rack", "--namespace", "team"]
+    assert found.figures == {"words": words}
 
 
 async def test_results_come_back_and_progress_on_the_way(tmp_path: Path) -> None:
