@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadgen.datasets import files
 from loadgen.datasets.commands import write_seed_commands
 from loadgen.datasets.sizes import DATASETS
 from loadgen.errors import LoadgenError
@@ -62,25 +63,31 @@ def make(
     words = generator.command(dataset, seed, directory)
     digest = hashlib.sha256("\0".join(words).encode())
     digest.update(generator.jar.read_bytes())
-    stamp = directory / _STAMP
-    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+    if _stamp(directory) == digest.hexdigest():
         return False
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     run(words)
     write_seed_commands(directory)
     (directory / ABOUT).write_text(json.dumps({**asdict(dataset), "seed": seed}, indent=2) + "\n")
-    stamp.write_text(digest.hexdigest())  # written last, so that an interrupted run is repeated
+    (directory / _STAMP).write_text(digest.hexdigest())  # written last, so that an interrupted run is repeated
     return True
 
 
 def describe(directory: Path) -> dict[str, Any]:
     """Return the size of a data directory; empty for one that was made in another way."""
     try:
-        found: dict[str, Any] = json.loads((directory / ABOUT).read_text())
-    except (OSError, ValueError):
+        found = json.loads(files.read(directory, ABOUT))
+    except (files.DataFileError, ValueError, RecursionError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
+
+
+def _stamp(directory: Path) -> str:
+    try:
+        return files.read(directory, _STAMP)
+    except files.DataFileError:
+        return ""
 
 
 def find_java() -> tuple[Path, Path]:

@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loadgen.datasets import files
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ZIPF_EXPONENT = 1.0
 
 
 class PopulationError(LoadgenError):
-    """A data directory is incomplete or damaged; the text names the file and the remedy."""
+    """What is in a data directory is incomplete or damaged; the text names the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +77,29 @@ class Population:
         return source.choice([region for region in self.regions if region != home] or [home])
 
 
-FILES = ("keys.jsonl", "queries.txt", "facts/population.jsonl")
+_KEYS, _QUERIES, _FACTS = FILES = ("keys.jsonl", "queries.txt", "facts/population.jsonl")
 """What `load` reads."""
 
 
 def load(directory: Path) -> Population:
-    """Read a data directory; PopulationError names the wrong line."""
-    regions = dict(_homes(directory / "facts" / "population.jsonl"))
-    path = directory / "keys.jsonl"
+    """Read a data directory; PopulationError names the wrong line, DataFileError a file that cannot be read."""
+    regions = dict(_homes(directory))
+    path = directory / _KEYS
     people = []
-    for line, record in _records(path):
+    for line, record in _records(directory, _KEYS):
         try:
             name, seed = record["user"], bytes.fromhex(record["seed"])
             people.append(Person(name, seed, regions[name]))
         except (KeyError, ValueError) as error:
             raise PopulationError(f"{path}:{line}: not a demo key of someone with a home region: {error}") from error
-    queries = [query for query in _text(directory / "queries.txt").splitlines() if query]
+    queries = [query for query in files.read(directory, _QUERIES).splitlines() if query]
     return Population(people, queries)
 
 
 def friends(directory: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each user and those whom the facts of a data directory call the user's friends."""
-    path = directory / "facts" / "population.jsonl"
-    for line, record in _records(path):
+    path = directory / _FACTS
+    for line, record in _records(directory, _FACTS):
         conduit = str(record.get("conduit", ""))
         if record.get("says") == "friend" and conduit.startswith("friends/"):
             try:
@@ -107,8 +108,9 @@ def friends(directory: Path) -> Iterator[tuple[str, list[str]]]:
                 raise PopulationError(f"{path}:{line}: expected friend(user): {error}") from error
 
 
-def _homes(path: Path) -> Iterator[tuple[str, str]]:
-    for line, record in _records(path):
+def _homes(directory: Path) -> Iterator[tuple[str, str]]:
+    path = directory / _FACTS
+    for line, record in _records(directory, _FACTS):
         if record.get("says") != "home":
             continue
         for entry in record.get("tuples", []):
@@ -119,19 +121,13 @@ def _homes(path: Path) -> Iterator[tuple[str, str]]:
             yield name, region
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in enumerate(_text(path).splitlines(), start=1):
+def _records(directory: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    path = directory / name
+    for number, text in enumerate(files.read(directory, name).splitlines(), start=1):
         try:
             record = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PopulationError(f"{path}:{number}: not JSON: {error}") from error
         if not isinstance(record, dict):
             raise PopulationError(f"{path}:{number}: expected a JSON object, found {text[:40]!r}")
         yield number, record
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PopulationError(f"cannot read {path}: {error}; make the corpus again (make demo does)") from error

@@ -31,6 +31,7 @@ HOLD_SECONDS = 1.0
 
 _CHANGE_SECONDS = 300.0
 _VISIBILITY = "friends"
+_DOCUMENTS = "corpus"
 _LONGEST_TITLE = 256
 """In bytes: Sys-E cuts longer ones."""
 
@@ -58,8 +59,8 @@ class Friendship:
     """How often it was to end, and how often the monitor has answered that it has."""
     shown: set[str] = field(default_factory=set)
     """The ids of the owner's documents that the friend was shown."""
-    corpus: Path | None = None
-    """Where all documents are; None when no two have the same title."""
+    data: Path | None = None
+    """The data directory with all documents; None when no two have the same title."""
 
     @property
     def seen(self) -> bool:
@@ -104,9 +105,9 @@ class Friendship:
     @cached_property
     def _shared(self) -> frozenset[str]:
         """The titles that other documents have, too. All documents are read, so only when a result is in doubt."""
-        if self.corpus is None:
+        if self.data is None:
             return frozenset()
-        found = gevent.get_hub().threadpool.apply(_titles_elsewhere, (self.corpus, self.owner))
+        found = gevent.get_hub().threadpool.apply(_titles_elsewhere, (self.data, self.owner))
         return frozenset(self.titles) & found
 
 
@@ -160,16 +161,20 @@ def find(data: Path, people: Population) -> Iterator[Friendship]:
     for owner, names in population.friends(data):
         friend = next((name for name in names if name in people), None)
         if friend is not None:
-            corpus = data / "corpus"
-            found = (title for _, title in documents.titled(corpus / _VISIBILITY / owner))
+            found = (title for _, title in documents.titled(data, _written(owner)))
             titles = [title for title in found if len(title.encode()) < _LONGEST_TITLE]
             if titles:
-                yield Friendship(owner, people[friend], titles, corpus=corpus)
+                yield Friendship(owner, people[friend], titles, data=data)
 
 
-def _titles_elsewhere(corpus: Path, owner: str) -> frozenset[str]:
-    own = corpus / _VISIBILITY / owner
-    return frozenset(title for path, title in documents.titled(corpus) if path.parent != own)
+def _written(owner: str) -> str:
+    """Return the folder of a data directory with the documents that a user has written for friends."""
+    return f"{_DOCUMENTS}/{_VISIBILITY}/{owner}"
+
+
+def _titles_elsewhere(data: Path, owner: str) -> frozenset[str]:
+    own = data / _written(owner)
+    return frozenset(title for path, title in documents.titled(data, _DOCUMENTS) if path.parent != own)
 
 
 def change_facts(monitor: Monitor, change: dict[str, Any]) -> dict[str, Any]:

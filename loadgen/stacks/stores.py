@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from loadgen.datasets.commands import encode
+from loadgen.datasets.files import opened
 from loadgen.errors import LoadgenError
 
 _TIMEOUT_SECONDS = 30.0
@@ -66,13 +67,16 @@ def load(store: Store, commands: Path) -> None:
     """Send a store a file of commands, as RESP or as lines; StoreError with the first refused one."""
     mark = random.token_hex(16).encode()  # the answer after all others
     head = encode(*store.login) if store.login else b""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    real = commands.resolve()  # named by whoever owns the pool, who may use a link
+    with (
+        opened(real.parent, real.name) as content,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+    ):
         connection.settimeout(_TIMEOUT_SECONDS)
         connection.connect(str(store.socket))
         # Sent in parallel with reading: a store stops reading commands while its answers are not read.
-        sender = threading.Thread(
-            target=_send, args=(connection, head + commands.read_bytes() + b"\r\n" + encode("ECHO", mark.decode()))
-        )
+        tail = b"\r\n" + encode("ECHO", mark.decode())
+        sender = threading.Thread(target=_send, args=(connection, head, content, tail))
         sender.start()
         try:
             with connection.makefile("rb") as answers:
@@ -82,9 +86,11 @@ def load(store: Store, commands: Path) -> None:
             sender.join()
 
 
-def _send(connection: socket.socket, content: bytes) -> None:
+def _send(connection: socket.socket, head: bytes, content: BinaryIO, tail: bytes) -> None:
     with contextlib.suppress(OSError):  # the reading side reports the cause
-        connection.sendall(content)
+        connection.sendall(head)
+        connection.sendfile(content)
+        connection.sendall(tail)
 
 
 def _check(answers: BinaryIO, mark: bytes, store: Store, commands: Path) -> None:

@@ -38,7 +38,7 @@ class Document:
 def private_document(data: Path, owner: str) -> Document:
     """Find a private document of ``owner`` whose title is a query."""
     folder = data / "corpus" / "private" / owner
-    for path, title in documents.titled(folder):
+    for path, title in documents.titled(data, str(folder.relative_to(data))):
         return Document(f"/{path.relative_to(data)}", title)
     raise EnforcementError(f"{folder}: no private document with a title; make the corpus again with more documents")
 

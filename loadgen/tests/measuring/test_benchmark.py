@@ -165,6 +165,19 @@ def test_what_cannot_be_measured_is_refused_with_the_reason(
     assert "Traceback" not in output
 
 
+def test_what_tasks_put_into_the_place_of_its_data_neither_stops_nor_misleads_a_measurement(
+    member: ServingMember,
+) -> None:
+    queries = member.root / "data" / "queries.txt"
+    queries.unlink()
+    os.mkfifo(queries)
+    process = member.measure()
+    assert f"cannot read {queries}: it is not a regular file; make the corpus again" in ended(process)
+    assert process.returncode == 1
+    says = "cannot read queries.txt of the member's data: it is not a regular file; make the corpus again"
+    assert says in member.progress()["message"]
+
+
 def test_a_pipeline_that_does_not_serve_is_refused(member: ServingMember) -> None:
     member.monitor.call("task", "stop", "syse", "search")
     process = member.measure()

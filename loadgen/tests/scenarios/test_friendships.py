@@ -77,13 +77,13 @@ def test_a_document_keeps_its_id_whatever_else_is_said_of_it() -> None:
 
 
 def test_what_has_the_title_of_another_document_may_be_that(tmp_path: Path) -> None:
-    for name in ("friends/alice/7.txt", "public/8.txt"):
+    for name in ("corpus/friends/alice/7.txt", "corpus/public/8.txt"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("title: a secret\n\n")
     public = {**SHOWN, "id": 8, "owner": "-", "visibility": "public"}
-    assert friendship(ended=5.0, corpus=tmp_path).violations([public], 5.1) == []
-    (tmp_path / "public" / "8.txt").unlink()
-    assert len(friendship(ended=5.0, corpus=tmp_path).violations([public], 5.1)) == 1
+    assert friendship(ended=5.0, data=tmp_path).violations([public], 5.1) == []
+    (tmp_path / "corpus" / "public" / "8.txt").unlink()
+    assert len(friendship(ended=5.0, data=tmp_path).violations([public], 5.1)) == 1
 
 
 def test_friendships_are_picked_in_turn() -> None:

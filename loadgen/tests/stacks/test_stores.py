@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.datasets import commands
+from loadgen.datasets.files import DataFileError
 from loadgen.stacks import stores
 from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 BOB = {"user": "bob", "friends": [], "interests": ["ünits"]}
 
@@ -59,6 +61,27 @@ def test_commands_reach_the_store(
         finally:
             process.terminate()
     assert json.loads(found) == BOB
+
+
+@pytest.mark.parametrize("own", [os.mkfifo, Path.mkdir])
+def test_only_a_file_is_loaded_into_a_store(tmp_path: Path, own: Callable[[Path], None]) -> None:
+    own(tmp_path / "commands")
+    with pytest.raises(DataFileError, match=r"cannot read .*/commands: it is not a regular file"):
+        stores.load(stores.open_store(tmp_path), tmp_path / "commands")
+
+
+def test_a_long_file_of_commands_is_not_read_into_memory(tmp_path: Path) -> None:
+    (tmp_path / "real").touch()
+    os.truncate(tmp_path / "real", 1 << 40)
+    (tmp_path / "commands").symlink_to("real")  # whoever owns the pool may name a link
+    store = stores.open_store(tmp_path)
+    with subprocess.Popen(store.command, stdout=subprocess.DEVNULL) as process:
+        try:
+            until(store.listens, "the store listens")
+            with pytest.raises(stores.StoreError, match="open key-value store "):
+                stores.load(store, tmp_path / "commands")
+        finally:
+            process.terminate()
 
 
 def test_a_store_whose_socket_only_has_its_file_does_not_listen_yet(tmp_path: Path) -> None:

@@ -4,17 +4,28 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+import yaml
+
+from loadgen.datasets.files import LONGEST_BYTES
 from shai_operator.providers.interface import Grounds
 from shai_operator.providers.local import LocalProvider, local_host
 from shai_operator.providers.playbooks import Playbooks
 from tests.providers.support import quiet
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.providers.conftest import Site
+
+ROLES = Path(__file__).resolve().parents[3] / "ansible" / "roles"
+
+
+@pytest.mark.parametrize("role", ["linux_member", "freebsd_member"])
+def test_what_is_copied_may_be_as_long_as_what_is_read_where_it_is(role: str) -> None:
+    defaults = yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
+    assert defaults[f"{role}_read_bytes"] == LONGEST_BYTES
 
 
 async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path: Path) -> None:
