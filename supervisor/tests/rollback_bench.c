@@ -66,7 +66,7 @@ print_estimate(struct estimate found, int decimals)
 		decimals--;
 	(void)snprintf(text, sizeof(text), "%.*f [%.*f, %.*f]", decimals, found.median, decimals,
 	    found.low, decimals, found.high);
-	(void)printf("%*s", WIDTH, text);
+	(void)printf(" %*s", WIDTH - 1, text); /* a busy machine has wider ones */
 }
 
 static void
