@@ -18,6 +18,7 @@ import (
 func (m *Monitor) read(to *metrics.Sheet) {
 	kept := m.metrics
 	to.Set(kept.BuildInfo, 1, m.options.Version, runtime.Version())
+	to.Set(kept.StartTime, timestamp(m.started))
 	if m.audit == nil || m.catalog == nil {
 		return // it is being opened
 	}
@@ -27,7 +28,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	m.sources.read(to)
 	m.mu.RLock()
 	bundle, applied := m.bundle, m.applied
-	pipelines, analyses := maps.Clone(m.pipelines), maps.Clone(m.analyses)
+	pipelines, analyses, failing := maps.Clone(m.pipelines), maps.Clone(m.analyses), maps.Clone(m.failing)
 	m.mu.RUnlock() // changes of facts wait for mu, sessions for them, and to read all pipelines takes time
 	if bundle != nil {
 		inForce := m.state().Bundle()
@@ -36,6 +37,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	}
 	for name, p := range pipelines {
 		p.Read(to)
+		p.Counts().Set(to, kept.AnalysisFailing, number(failing[name]))
 		if known := analyses[name]; known != nil && known.result != nil {
 			m.readAnalysis(to, p, known)
 		}
