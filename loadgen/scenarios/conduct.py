@@ -67,6 +67,10 @@ class Conductor:
         """Workers whose last report is awaited; None while there is load."""
         self._give_up = 0.0
         self._complete = False
+        self._late = 0
+        """Processes whose last report did not come."""
+        self._lost: set[str] = set()
+        """Workers that were gone when their last report was awaited."""
         self._started: set[str] = set()
         """The workers with which the run began."""
         self.interrupted = False
@@ -110,16 +114,16 @@ class Conductor:
         """Whether all users have left, and all they did is counted; asked again and again after the load's end."""
         self.recording.end()
         if self._waiting is None:
-            self._waiting = set(self._workers())
+            self._waiting = self._started | set(self._workers())
             self._give_up = time.monotonic() + _LAST_REPORT_SECONDS
-        self._waiting &= set(self._workers())
+        gone = self._waiting - set(self._workers())
+        self._lost |= gone
+        self._waiting -= gone
         # A master learns the number of its workers' users late, and their last counts later.
         local = not isinstance(self._environment.runner, MasterRunner)
         self._complete = not self._waiting and not (local and self._environment.runner.user_count)  # type: ignore[union-attr]
         if not self._complete and time.monotonic() > self._give_up:
-            _log.error(
-                "Some users or workers did not end within %.0f s: the result is incomplete", _LAST_REPORT_SECONDS
-            )
+            self._late = max(1, len(self._waiting))
             return True
         return self._complete
 
@@ -128,6 +132,7 @@ class Conductor:
         self._tally.add(msg.data["tally"])
         if self._waiting is not None and msg.data["users"] == 0:
             self._waiting.discard(msg.node_id)
+            self._lost.discard(msg.node_id)
 
     def _workers(self) -> list[str]:
         runner = self._environment.runner
@@ -142,6 +147,8 @@ class Conductor:
     def _begin(self, **_: Any) -> None:
         self._waiting = None
         self._complete = False
+        self._late = 0
+        self._lost = set()
         self._started = set(self._workers())
         self.recording = Recording(self._counted)
         self.recording.enter(self._scenario.phases[0].name)
@@ -164,20 +171,40 @@ class Conductor:
         parts = self.recording.parts()
         runner = self._environment.runner
         errors = {f"{one.method} {one.name}: {one.error}": one.occurrences for one in runner.stats.errors.values()}  # type: ignore[union-attr]
-        errors |= {one["msg"]: one["count"] for one in runner.exceptions.values()}  # type: ignore[union-attr]
-        kept = outcomes.frequent(errors)
+        broken = {one["msg"]: one["count"] for one in runner.exceptions.values()}  # type: ignore[union-attr]
+        kept = outcomes.frequent(errors | broken)
         judged = outcomes.judge(self._judged, parts)
-        # A worker may leave when Ctrl-C reaches it, too: that is no loss.
-        lost = 0 if self.interrupted else len(self._started - set(self._workers()))
-        outcome = Outcome(self._scenario, setting, parts, kept, judged, complete=self._complete, lost=lost)
+        outcome = Outcome(
+            self._scenario,
+            setting,
+            parts,
+            kept,
+            judged,
+            complete=self._complete,
+            lost=self._losses(),
+            late=self._late,
+        )
         written = self._write(outcome)
         if self._options.headless:
-            broken = runner.exceptions or not written  # type: ignore[union-attr]
-            self._environment.process_exit_code = int(Status.FAILED if broken else outcome.status)
+            failed = broken or not written
+            self._environment.process_exit_code = int(Status.FAILED if failed else outcome.status)
         if self._options.headless and self._options.output == "json":
             print(json.dumps(outcome.plain(), indent=2, ensure_ascii=False), flush=True)
+            for reason in filter(None, [*outcomes.frequent(broken), outcome.unjudged]):
+                print(f"locust: {outcomes.line(reason)}", file=sys.stderr, flush=True)
         else:
             print(f"\n{outcome.table()}\n", flush=True)
+
+    def _losses(self) -> int:
+        """Return how many workers have ended with counts that nobody got.
+
+        A worker may leave when Ctrl-C reaches it, too: that is no loss. Nor is it one when Locust hears no more of a
+        worker that has told its last counts.
+        """
+        if self.interrupted:
+            return 0
+        awaited = self._started if self._waiting is None else self._waiting
+        return len(self._lost | (awaited - set(self._workers())))
 
     def _write(self, outcome: Outcome) -> bool:
         """Write the results if they are wanted; return whether they are there."""

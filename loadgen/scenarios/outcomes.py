@@ -87,12 +87,24 @@ class Outcome:
     """Whether the load ran to its end."""
     lost: int = 0
     """Processes that have ended before the load did, with their last counts."""
+    late: int = 0
+    """Processes that had not told their last counts when they were given up."""
+
+    @property
+    def unjudged(self) -> str:
+        """Why thresholds are not judged; empty if they are."""
+        processes, of = self.setting.workers, "thresholds are not judged."
+        if self.lost:
+            return f"{self.lost} of {processes} processes ended early: {of}"
+        if self.late:
+            return f"{self.late} of {processes} processes had not told what they counted when it was given up: {of}"
+        return "" if self.complete else f"The run was cut off: {of}"
 
     @property
     def status(self) -> Status:
         """The exit status. Thresholds say nothing of a run that was cut off, or whose counts are not complete."""
-        if not self.complete or self.lost:
-            return Status.FAILED if self.lost else Status.INTERRUPTED
+        if self.unjudged:
+            return Status.FAILED if self.lost or self.late else Status.INTERRUPTED
         return Status.EXCEEDED if any(judged.exceeded for judged in self.judgements) else Status.WITHIN
 
     def plain(self) -> dict[str, Any]:
@@ -102,7 +114,7 @@ class Outcome:
             "description": self.scenario.description,
             "question": self.scenario.question,
             **asdict(self.setting),
-            "complete": self.complete and not self.lost,
+            "complete": not self.unjudged,
             "parts": [{"phase": part.phase, **_numbers(part)} for part in self.parts],
             "errors": dict(self.errors),
             "thresholds": [
@@ -116,7 +128,7 @@ class Outcome:
         setting = self.setting
         lines = [
             f"{self.scenario.name}: {self.scenario.description}",
-            _line(
+            line(
                 f"on {setting.host}, pipeline {setting.pipeline}, up to {setting.users} users, {setting.seconds:.0f} s"
             ),
             "",
@@ -128,14 +140,12 @@ class Outcome:
         if whole["checked"]:
             lines += ["", f"{whole['checked']:,.0f} searches by former friends were looked through."]
         if self.errors:
-            lines += ["", *(f"{count} times {_line(error)}" for error, count in self.errors.items())]
-        if self.complete and not self.lost and self.judgements:
+            lines += ["", *(f"{count} times {line(error)}" for error, count in self.errors.items())]
+        if self.judgements and not self.unjudged:
             words = {True: "exceeded", False: "within"}
             lines += ["", *(f"{words[judged.exceeded]:8}  {judged.message}" for judged in self.judgements)]
-        if self.lost:
-            lines += ["", f"{self.lost} of {setting.workers} processes ended early: thresholds are not judged."]
-        elif not self.complete:
-            lines += ["", "The run was cut off: thresholds are not judged."]
+        if self.unjudged:
+            lines += ["", self.unjudged]
         return "\n".join(lines)
 
 
@@ -230,6 +240,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
     """Return a text as one line without control characters: an error may hold what a server sent."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -17,7 +17,7 @@ import signal
 import sys
 
 import zmq
-from locust import argument_parser
+from locust import argument_parser, runners
 from locust.rpc import zmqrpc
 from zmq.utils import z85
 
@@ -25,12 +25,16 @@ KEY = "SHAI_LOADGEN_KEY"
 """The environment variable with a text that master and workers share if workers are not forked."""
 
 _SHORTEST_KEY = 32
+_HEARTBEATS = 20
+"""Of one second each: a worker that is late for longer is lost. A run waits for last counts for a minute."""
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 _first = os.getpid()
 
 
 def protect() -> None:
     """Encrypt what the processes of a run tell each other. Call it while Locust reads its file: before it forks."""
+    # Three, with Locust: on a busy machine, that is no sign of a worker's end.
+    runners.HEARTBEAT_LIVENESS = _HEARTBEATS
     given = os.environ.get(KEY, "")
     secret = z85.encode(hashlib.sha256((given or secrets.token_hex()).encode()).digest())
     public = zmq.curve_public(secret)

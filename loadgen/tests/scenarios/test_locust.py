@@ -9,8 +9,10 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +24,7 @@ from loadgen.tests.harness import ROOT
 from testing.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from loadgen.tests.fake_syse import FakeSysE
@@ -198,16 +200,38 @@ def test_an_interrupt_ends_a_run_without_a_judgement(
     assert found["complete"] is False
 
 
-def test_a_worker_that_is_killed_fails_the_run(server: FakeSysE, data: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(tmp_path)]
-    words += ["--workers", "2", "--users", "4", "--run-time", "12s"]
+@contextmanager
+def two_workers(server: FakeSysE, data: Path, results: Path, seconds: int) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(results)]
+    words += ["--workers", "2", "--users", "4", "--run-time", f"{seconds}s", "--output", "json"]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: len(server.searched) > 0, "a search")
+        yield process
+
+
+def test_a_worker_that_is_killed_fails_the_run_which_says_so(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    with two_workers(server, data, tmp_path, 8) as process:
         os.kill(next(iter(descendants(process.pid))), signal.SIGKILL)
-        output, _ = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=300)
     assert process.returncode == 1, output
-    # On a busy machine Locust may believe that the other one is missing, too.
-    assert re.search("[12] of 2 processes ended early", output)
+    says = "1 of 2 processes ended early: thresholds are not judged."
+    assert f"locust: {says}" in errors.splitlines()
+    assert says in (tmp_path / "table.txt").read_text()
+    assert json.loads(output)["complete"] is False
+
+
+@pytest.mark.parametrize("seconds", [2, 9])  # it is back after the load's end, or before
+def test_a_worker_that_is_late_is_waited_for(server: FakeSysE, data: Path, tmp_path: Path, seconds: int) -> None:
+    with two_workers(server, data, tmp_path, seconds) as process:
+        worker = next(iter(descendants(process.pid)))
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(7)  # Locust itself believes after five that the worker is gone
+        os.kill(worker, signal.SIGCONT)
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode in (0, 3), errors  # the searches that were stopped, too, may have failed
+    whole = json.loads(output)["parts"][-1]
+    assert whole["queries"] + whole["failures"] >= len(server.searched)
+    assert json.loads(output)["complete"] is True
 
 
 @pytest.mark.parametrize(

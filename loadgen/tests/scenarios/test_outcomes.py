@@ -110,6 +110,15 @@ def test_a_run_that_has_lost_a_process_is_not_judged() -> None:
     assert "within" not in found.table()
 
 
+def test_a_run_in_which_a_process_was_late_is_not_judged_and_was_not_interrupted() -> None:
+    found = replace(outcome([Part("", 2.0, Series())], "failures>0", complete=False), late=1)
+    assert found.status is Status.FAILED
+    assert "1 of 1 processes had not told what they counted when it was given up: thresholds are not judged." in (
+        found.table()
+    )
+    assert found.plain()["complete"] is False
+
+
 def test_the_most_frequent_errors_are_kept_and_the_others_counted() -> None:
     errors = {f"error {number}": number for number in range(1, 5001)}
     kept = frequent(errors)
