@@ -35,7 +35,8 @@ func analyses(in Input) []figure.Row {
 func listed(runs []sources.AnalysisRun, pipeline string, accesses float64) bool {
 	return slices.ContainsFunc(runs, func(run sources.AnalysisRun) bool {
 		_, name, qualified := strings.Cut(run.Spec.Pipeline, "/")
-		return (run.Spec.Pipeline == pipeline || qualified && name == pipeline) && float64(run.Status.Expected) == accesses
+		same := run.Spec.Pipeline == pipeline || qualified && name == pipeline
+		return same && float64(run.Status.Expected) == accesses
 	})
 }
 

@@ -72,7 +72,8 @@ func downloads(given sources.All) []figure.Download {
 		if len(results.Slices) > 0 {
 			title += fmt.Sprintf(" with raw samples of %d slices", len(results.Slices))
 		}
-		files = append(files, figure.Download{Name: fmt.Sprintf("results-%d.json", i+1), Title: title, Type: "application/json", Content: results.Text})
+		files = append(files, figure.Download{Name: fmt.Sprintf("results-%d.json", i+1), Title: title,
+			Type: "application/json", Content: results.Text})
 	}
 	for i, measured := range given.Sessions {
 		files = append(files, figure.Download{Name: fmt.Sprintf("session-%d.json", i+1),

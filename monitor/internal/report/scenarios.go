@@ -77,11 +77,12 @@ func counted(prefix string, load sources.Load) figure.Figure {
 	checked := load.Whole().Checked
 	former := checked != nil && *checked > 0
 	if former {
-		f.Columns = append(f.Columns, figure.Column{Title: "searches checked"}, figure.Column{Title: "shown and must not be"})
+		f.Columns = append(f.Columns,
+			figure.Column{Title: "searches checked"}, figure.Column{Title: "shown and must not be"})
 	}
 	for _, part := range load.Parts {
-		quantities := []*float64{part.Seconds, part.Queries, part.QueriesPerSecond, part.SessionsPerSecond, part.Failures,
-			part.Shown, part.Withheld}
+		quantities := []*float64{part.Seconds, part.Queries, part.QueriesPerSecond, part.SessionsPerSecond,
+			part.Failures, part.Shown, part.Withheld}
 		if former {
 			quantities = append(quantities, part.Checked, part.Violations)
 		}
