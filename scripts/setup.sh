@@ -169,11 +169,13 @@ make_venv() {
 }
 
 # Lets the environment's programs find the packages of this checkout from any directory:
-# locust is given a file of loadgen/scenarios, or a copy of one anywhere.
+# locust is given a file of loadgen/scenarios, or a copy of one anywhere. The line is
+# relative to the folder that it is in: an absolute one would follow the last checkout
+# to use an environment that several share by a link.
 make_importable() {
   local -a places=("$VENV"/lib/python3*/site-packages)
-  local file=${places[0]}/checkout.pth
-  [[ -f $file && $(<"$file") == "$PWD" || ! -w ${places[0]} ]] || echo "$PWD" >"$file"
+  local file=${places[0]}/checkout.pth line=../../../..
+  [[ -f $file && $(<"$file") == "$line" || ! -w ${places[0]} ]] || echo "$line" >"$file"
 }
 
 # -----------------------------------------------------------------------------
