@@ -64,6 +64,11 @@ def serving(documents: Sequence[dict[str, Any]], pipeline: str) -> tuple[str, ..
     return tuple(name for name in wanted if find_task(documents, name)["spec"].get("run", "Always") == "Always")
 
 
+def variables(pipeline: dict[str, Any]) -> dict[str, str]:
+    """Return the values that a pipeline gives to $(NAME) itself."""
+    return {entry["name"]: str(entry.get("value") or "") for entry in pipeline["spec"].get("variables") or ()}
+
+
 def connection(pipeline: dict[str, Any]) -> dict[str, Any]:
     """Return the conduit by which users connect; its texts may have $(NAME)."""
     for conduit in pipeline["spec"]["conduits"]:

@@ -77,9 +77,11 @@ class Member:
                 f"member {self.name}: task {stopped[0]} of pipeline {self.pipeline} does not run; "
                 f"`{monitor.command('status')}` says why"
             )
-        conduit = manifests.connection(manifests.find(documents, self.pipeline))
-        service = self._replaced(conduit.get("service") or "")
-        address = self._address(self._replaced(conduit["listen"]))
+        pipeline = manifests.find(documents, self.pipeline)
+        conduit = manifests.connection(pipeline)
+        values = {**manifests.variables(pipeline), **self.variables}  # the member's take precedence, as on its monitor
+        service = _replaced(conduit.get("service") or "", values)
+        address = self._address(_replaced(conduit["listen"], values))
         if self.twins:
             return RemoteStack(monitor, self.pipeline, address, entry["mode"], service=service)
         return Stack(monitor, self.pipeline, address, entry["mode"], self.services(), service=service)
@@ -94,11 +96,6 @@ class Member:
                 'give its socket, or the process ids of monitor and store in "processes"'
             )
         return [peer(path) for path in (self.store, self.monitor) if path is not None]
-
-    def _replaced(self, text: str) -> str:
-        for name, value in self.variables.items():
-            text = text.replace(f"$({name})", value)
-        return text
 
     def _address(self, listen: str) -> tuple[str, int]:
         host, _, port = listen.rpartition(":")
@@ -151,6 +148,12 @@ def write(member: Member, path: Path) -> None:
         "variables": dict(member.variables),
     }
     path.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"$({name})", value)
+    return text
 
 
 def peer(path: Path) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from loadgen.results import samples
+from loadgen.stacks import manifests
 from loadgen.stacks.member import MemberError, peer, read
 from loadgen.tests.harness import ROOT
 from loadgen.tests.serving_member import PLAN
@@ -176,6 +177,21 @@ def test_what_tasks_put_into_the_place_of_its_data_neither_stops_nor_misleads_a_
     assert process.returncode == 1
     says = "cannot read queries.txt of the member's data: it is not a regular file; make the corpus again"
     assert says in member.progress()["message"]
+
+
+@pytest.mark.parametrize(("listen", "host"), [("$(MEMBER_ADDRESS)", "127.0.0.1"), ("$(OWN)", "192.0.2.1")])
+def test_variables_of_the_pipeline_are_known_and_the_member_s_take_precedence(
+    member: ServingMember, listen: str, host: str
+) -> None:
+    description = read(member.describe())
+    documents = manifests.read(description.manifests)
+    spec = manifests.find(documents, "syse")["spec"]
+    given = {"PORT": "4711", "OWN": "192.0.2.1", "MEMBER_ADDRESS": "192.0.2.2"}
+    spec["variables"] = [{"name": name, "value": value} for name, value in given.items()]
+    (conduit,) = spec["conduits"]
+    conduit.update(listen=f"{listen}:$(PORT)", service="search.example:$(PORT)")
+    stack = description.attach(documents)
+    assert (stack.address, stack.service) == ((host, 4711), "search.example:4711")
 
 
 def test_a_pipeline_that_does_not_serve_is_refused(member: ServingMember) -> None:
