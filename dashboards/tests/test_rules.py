@@ -23,7 +23,7 @@ ALERTS = {rule["alert"]: rule for group in rules.groups() for rule in group["rul
 
 OF_TARGETS = {"job", "instance", "cluster", "namespace", "pool", "member"}
 """Labels that service discovery gives to everything that a target exports."""
-OF_OTHERS = {"up"}
+OF_OTHERS = {"up", "process_start_time_seconds"}
 """Metrics of Prometheus itself, and of its client libraries."""
 
 

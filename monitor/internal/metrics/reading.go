@@ -30,10 +30,10 @@ func (r *Reading) merged(how func(a, b float64) float64) *Reading {
 
 // Readings are the metrics that are read when somebody asks.
 type Readings struct {
-	BuildInfo, StartTime, Ready, BundleInfo, BundleApplied                 *Reading
+	BuildInfo, Ready, BundleInfo, BundleApplied                            *Reading
 	sessionsActive, PipelineMode, TaskState, TaskEnforcement, Workers, CPU *Reading
 	Flow                                                                   *Reading
-	AnalysisSuccess, AnalysisFailing, AnalysisDuration, AnalysisAccesses   *Reading
+	AnalysisSuccess, AnalysisDuration, AnalysisAccesses                    *Reading
 	AnalysisInstances, AnalysisClasses, AnalysisConduits                   *Reading
 	CapabilitySets, CapabilitySetsStale                                    *Reading
 	Facts, FactSourceAge, FactSourceFailing                                *Reading
@@ -53,7 +53,6 @@ func (m *Metrics) declareReadings() Readings {
 func (m *Metrics) declareBundle(r *Readings) {
 	r.BuildInfo = m.gauge("shai_build_info", noUnit, "The monitor that runs; always 1.",
 		Label{"version", "version of Shai"}, Label{"goversion", "version of Go that it was built with"})
-	r.StartTime = m.gauge("shai_start_time_seconds", seconds, "When the monitor began to run.")
 	r.Ready = m.gauge("shai_ready", noUnit, "1 while the monitor decides and records.")
 	r.BundleInfo = m.gauge("shai_bundle_info", noUnit, "The bundle in force; always 1.",
 		Label{"version", "number of the bundle"}, Label{"hash", "SHA-256 of its content"},
@@ -86,8 +85,6 @@ func (m *Metrics) declareTasks(r *Readings) {
 func (m *Metrics) declareAnalysis(r *Readings) {
 	r.AnalysisSuccess = m.gauge("shai_analysis_last_success_timestamp_seconds", seconds,
 		"When the last successful analysis began.", pipelineLabel).merged(smallest)
-	r.AnalysisFailing = m.gauge("shai_analysis_failing", noUnit, "1 if the last analysis that was not cancelled failed, "+
-		"0 if it succeeded, or none has ended.", pipelineLabel).merged(largest)
 	r.AnalysisDuration = m.gauge("shai_analysis_duration_seconds", seconds, "How long the last successful analysis took.",
 		pipelineLabel).merged(largest)
 	r.AnalysisAccesses = m.gauge("shai_analysis_accesses", noUnit,

@@ -56,9 +56,6 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline.Pipeline, request api
 	p.Counts().AnalysisEnded(result)
 	m.mu.Lock()
 	m.runs[p.Name()] = run
-	if result != "cancelled" {
-		m.failing[p.Name()] = err != nil
-	}
 	m.mu.Unlock()
 	m.record(event)
 	return report, err

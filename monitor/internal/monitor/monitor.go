@@ -77,5 +77,4 @@ type Monitor struct {
 	pipelines map[string]*pipeline.Pipeline
 	analyses  map[string]*analyzed // by pipeline
 	runs      map[string]api.AnalysisRun
-	failing   map[string]bool // pipelines whose last analysis that was not cancelled failed
 }

@@ -18,7 +18,6 @@ import (
 func (m *Monitor) read(to *metrics.Sheet) {
 	kept := m.metrics
 	to.Set(kept.BuildInfo, 1, m.options.Version, runtime.Version())
-	to.Set(kept.StartTime, timestamp(m.started))
 	if m.audit == nil || m.catalog == nil {
 		return // it is being opened
 	}
@@ -28,7 +27,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	m.sources.read(to)
 	m.mu.RLock()
 	bundle, applied := m.bundle, m.applied
-	pipelines, analyses, failing := maps.Clone(m.pipelines), maps.Clone(m.analyses), maps.Clone(m.failing)
+	pipelines, analyses := maps.Clone(m.pipelines), maps.Clone(m.analyses)
 	m.mu.RUnlock() // changes of facts wait for mu, sessions for them, and to read all pipelines takes time
 	if bundle != nil {
 		inForce := m.state().Bundle()
@@ -37,7 +36,6 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	}
 	for name, p := range pipelines {
 		p.Read(to)
-		p.Counts().Set(to, kept.AnalysisFailing, number(failing[name]))
 		if known := analyses[name]; known != nil && known.result != nil {
 			m.readAnalysis(to, p, known)
 		}
