@@ -72,15 +72,10 @@ PANELS = (
     Panel(
         "would-by-policy",
         "Would be refused per second, by policy",
-        "What a policy in mode Audit or Warn, or any policy of a pipeline in mode audit, would refuse: look at it "
-        "before you enforce it.",
+        "What a policy in mode Audit or Warn would refuse: look at it before you enforce the policy.",
         Kind.TIMESERIES,
         "ops",
-        (
-            Query(
-                f"sum by (policy, mode, reason) (rate({_WOULD}[$__rate_interval]))", "{{policy}}: {{reason}} ({{mode}})"
-            ),
-        ),
+        (Query(f"sum by (policy, mode) (rate({_WOULD}[$__rate_interval]))", "{{policy}} ({{mode}})"),),
         stacked=True,
     ),
     Panel(

@@ -46,13 +46,6 @@ func (d Decision) ByEveryPolicy() bool { return d.Allowed && d.WouldDeny == "" }
 type Relaxed struct {
 	Policy string
 	Mode   catalog.Mode
-	Taint  bool // it is of what was read, and not the conduit's own
-}
-
-// IsTaint reports whether a policy that forbids a flow to or from the conduit is of what was read, and
-// not the conduit's own.
-func IsTaint(p *policy.Policy, conduit policy.Conduit) bool {
-	return conduit.Policy == nil || p.ID() != conduit.Policy.ID()
 }
 
 // Decide evaluates the policies on a state. It does nothing else: no I/O, no cache.
@@ -71,7 +64,7 @@ func Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	out := Decision{Decision: enforced, WouldDeny: all.Reason}
 	for _, p := range all.Unmet {
 		if waive(p) {
-			out.Relaxed = append(out.Relaxed, Relaxed{p.Template().File(), state.ModeOf(p), IsTaint(p, f.Conduit)})
+			out.Relaxed = append(out.Relaxed, Relaxed{p.Template().File(), state.ModeOf(p)})
 		}
 	}
 	return out

@@ -97,10 +97,8 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 		denials: m.perPipeline("shai_denials_total", "Accesses, logins and system calls that were denied.",
 			taskLabel, Label{"policy", policyLabel.Meaning + "; empty if no policy decided"}, reasonLabel),
 		wouldDeny: m.perPipeline("shai_would_deny_total",
-			"Accesses that were allowed because the policy that forbids them is in mode Audit or Warn, or the pipeline in "+
-				"mode audit.",
-			Label{"policy", policyLabel.Meaning + "; empty if no policy decided"},
-			Label{"mode", "Audit or Warn, the mode of the policy; or audit, that of the pipeline"}, reasonLabel),
+			"Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
+			policyLabel, Label{"mode", "mode of the policy: Audit or Warn"}),
 		learned: m.perPipeline("shai_learned_classes_total",
 			"Classes that capability sets have gained because a session asked for a document of them."),
 		foreseen: m.perPipeline("shai_background_analyses_total",

@@ -55,13 +55,12 @@ func (p *Pipeline) expect(of Names) {
 	var denials, wouldDeny []values
 	for _, policy := range of.Policies {
 		name := p.policy(policy.Name)
-		for _, reason := range []Reason{ByPolicy, ByTaint} {
-			if policy.Relaxed != "" {
-				wouldDeny = append(wouldDeny, values{name, policy.Relaxed, string(reason)})
-				continue
-			}
-			wouldDeny = append(wouldDeny, values{name, PipelineAudits, string(reason)})
-			for _, task := range of.Tasks {
+		if policy.Relaxed != "" {
+			wouldDeny = append(wouldDeny, values{name, policy.Relaxed})
+			continue
+		}
+		for _, task := range of.Tasks {
+			for _, reason := range []Reason{ByPolicy, ByTaint} {
 				denials = append(denials, values{p.task(task), name, string(reason)})
 			}
 		}
@@ -174,13 +173,9 @@ func (p *Pipeline) Denied(task, policy string, reason Reason) interface{ Recorde
 	return p.add(p.metrics.denials, 1, p.task(task), p.policy(policy), string(reason))
 }
 
-// PipelineAudits stands for mode audit of the pipeline among the modes of policies that enforce nothing.
-const PipelineAudits = "audit"
-
-// WouldDeny counts an access that was allowed although a policy forbids it: the policy's mode enforces
-// nothing, or the pipeline's, which is [PipelineAudits]. policy is "" if none has decided.
-func (p *Pipeline) WouldDeny(policy, mode string, reason Reason) {
-	p.add(p.metrics.wouldDeny, 1, p.policy(policy), mode, string(reason))
+// WouldDeny counts an access that a policy forbids in a mode that does not enforce it.
+func (p *Pipeline) WouldDeny(policy, mode string) {
+	p.add(p.metrics.wouldDeny, 1, p.policy(policy), mode)
 }
 
 // Learned counts classes that a capability set has gained in use.

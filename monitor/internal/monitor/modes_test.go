@@ -85,14 +85,14 @@ func TestPolicyModes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
 			applyBare(t, m, inMode(t, pipelinetest.Bare, "diary", test.mode))
-			begun := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode, "policy")
+			begun := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
 			if relaxed := test.mode != "Enforce"; (begun == 0) != relaxed {
 				t.Errorf("the counter of what would be denied begins at %v", begun)
 			}
 			if got := carolOpens(t, m, test.document, test.pipeline); got != test.allowed {
 				t.Errorf("allowed %v, want %v", got, test.allowed)
 			}
-			count := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode, "policy")
+			count := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
 			if (count == 1) != test.would {
 				t.Errorf("%v accesses would be denied", count)
 			}

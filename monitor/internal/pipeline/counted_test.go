@@ -107,8 +107,6 @@ func TestReasonsOfDenials(t *testing.T) {
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "openat", Errno: unix.EMFILE,
 		Unavailable: true})
 	p.expectMeasured("afterwards", map[string]float64{
-		"shai_would_deny_total audit dropbox policy":         1,
-		"shai_would_deny_total audit user taint":             0,
 		"shai_denials_total  unavailable worker":             1,
 		"shai_denials_total dropbox policy worker":           1,
 		"shai_denials_total user taint worker":               1,

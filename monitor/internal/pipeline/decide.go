@@ -26,11 +26,10 @@ func (p *Pipeline) decide(
 	told := []audit.Told{asked}
 	if !found.Allowed {
 		p.counts.Refused(what.String())
-		name, why := causeOf(found.Decision, conduit)
 		if who.mode == wire.ModeAudit {
 			found.Allowed, found.WouldDeny = true, found.Reason
-			p.counts.WouldDeny(name, metrics.PipelineAudits, why)
 		} else {
+			name, why := causeOf(found.Decision, conduit)
 			told = append(told, p.counts.Denied(who.Task, name, why))
 		}
 	}
@@ -52,17 +51,12 @@ func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why me
 		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:
 		unmet := found.Unmet[0]
-		return unmet.Template().File(), forbiddenBy(decision.IsTaint(unmet, conduit))
+		if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
+			return unmet.Template().File(), metrics.ByPolicy
+		}
+		return unmet.Template().File(), metrics.ByTaint
 	}
 	return "", metrics.Limit // more than is tracked, or than a decision may take
-}
-
-// forbiddenBy returns why an access was forbidden: by what was read, or by the conduit's own policy.
-func forbiddenBy(taint bool) metrics.Reason {
-	if taint {
-		return metrics.ByTaint
-	}
-	return metrics.ByPolicy
 }
 
 // decideAhead decides on descriptors that a task or session gets once, before it uses
@@ -110,7 +104,7 @@ func (p *Pipeline) recordDecision(
 		event.Reason = "would be denied: " + found.WouldDeny
 	}
 	for _, r := range found.Relaxed {
-		p.counts.WouldDeny(r.Policy, string(r.Mode), forbiddenBy(r.Taint))
+		p.counts.WouldDeny(r.Policy, string(r.Mode))
 	}
 	return p.record(event, told...)
 }
