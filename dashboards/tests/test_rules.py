@@ -100,6 +100,7 @@ FAULTS = (
     ("load", "baseline|audit|control", "baseline"),
     ("facts", " and shai_fact_source_failing == 1", ""),
     ("ages", "> 3 * 86400", "> 3 * 3600"),
+    ("analysis", "shai_analysis_failing == 1", "increase(shai_analysis_failing[15m]) > 0"),
     ("operator", 'pool!=""', 'pool="-"'),
     ("operator", 'pool!=""', ""),
     ("operator", "(shai_member_ready) == 1", "(shai_member_ready)"),

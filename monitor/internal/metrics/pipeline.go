@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ import (
 type Pipeline struct {
 	metrics *Metrics
 	scope   *scope
+	failing atomic.Bool // its last analysis that was not cancelled
 	close   sync.Once
 }
 
@@ -187,7 +189,15 @@ func (p *Pipeline) Foreseen() { p.add(p.metrics.foreseen, 1) }
 var analysisResults = []string{"succeeded", "failed", "cancelled"}
 
 // AnalysisEnded counts a run of the analysis: "succeeded", "failed" or "cancelled".
-func (p *Pipeline) AnalysisEnded(result string) { p.add(p.metrics.analyses, 1, result) }
+func (p *Pipeline) AnalysisEnded(result string) {
+	if result != "cancelled" { // which says nothing of what is wrong, or was
+		p.failing.Store(result == "failed")
+	}
+	p.add(p.metrics.analyses, 1, result)
+}
+
+// AnalysisFailing says whether the last run of the analysis failed, but for those that were cancelled.
+func (p *Pipeline) AnalysisFailing() bool { return p.failing.Load() }
 
 // Restarted counts a task that is to be started again.
 func (p *Pipeline) Restarted(task string) { p.add(p.metrics.restarts, 1, p.task(task)) }

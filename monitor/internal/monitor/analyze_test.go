@@ -126,6 +126,46 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 	}
 }
 
+// What is wrong with an analysis stays wrong until one succeeds. A cancelled run is no verdict.
+func TestAFailingAnalysisIsSeenUntilOneSucceeds(t *testing.T) {
+	m, _ := bareMonitor(t)
+	given := func() context.Context { return t.Context() }
+	givenUp := func() context.Context {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return ctx
+	}
+	obstacle := filepath.Join(m.analysisPath("bare"), "in the way") // a result cannot be stored there
+	for _, step := range []struct {
+		name     string
+		ctx      func() context.Context
+		obstacle bool
+		want     float64
+	}{
+		{"cancelled before any", givenUp, false, 0},
+		{"failed", given, true, 1},
+		{"cancelled", givenUp, true, 1},
+		{"succeeded", given, false, 0},
+		{"cancelled again", givenUp, false, 0},
+	} {
+		if err := os.RemoveAll(m.analysisPath("bare")); err != nil {
+			t.Fatal(err)
+		}
+		if step.obstacle {
+			if err := os.MkdirAll(obstacle, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := m.Analyze(step.ctx(), api.AnalyzeRequest{}, func(api.Progress) {})
+		if (err == nil) != (step.name == "succeeded") {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := countOf(t, m, "shai_analysis_failing", "bare"); got != step.want {
+			t.Errorf("%s: failing is %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
 // The scope active analyses only the instances of open sessions. The results about the
 // others are kept if they are of the same state.
 func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {

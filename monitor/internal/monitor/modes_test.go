@@ -53,7 +53,7 @@ func countOf(t *testing.T, m *Monitor, name string, labels ...string) float64 {
 				values = append(values, label.GetValue())
 			}
 			if slices.Equal(slices.Sorted(slices.Values(values)), slices.Sorted(slices.Values(labels))) {
-				return metric.GetCounter().GetValue()
+				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 			}
 		}
 	}

@@ -36,6 +36,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	}
 	for name, p := range pipelines {
 		p.Read(to)
+		p.Counts().Set(to, kept.AnalysisFailing, number(p.Counts().AnalysisFailing()))
 		if known := analyses[name]; known != nil && known.result != nil {
 			m.readAnalysis(to, p, known)
 		}
