@@ -27,7 +27,8 @@ _INTRODUCTION = """# Metrics
 
 The metrics of the monitor, the operator and the load generator, in Prometheus' text format and in OpenMetrics.
 Histograms are classic ones: `NAME_bucket`, `NAME_sum` and `NAME_count`. A unit stands after the type; a metric without
-one counts, or only carries labels. The monitor also exports Go's `go_…` and `process_…`, the other two those of Python.
+one counts, or only carries labels. The monitor also exports Go's `go_…` and `process_…`, of the latter on FreeBSD only
+`process_cpu_seconds_total`; the other two export those of Python.
 
 Prometheus adds the labels of the target: `job`, `instance` and, by [service discovery](../operations.md#scraping),
 `cluster`, `namespace`, `pool` and `member`. [Alerts](../operations.md#alerts) use these metrics, and so do the

@@ -178,7 +178,7 @@ PANELS = (
     Panel(
         "memory",
         "Memory of the monitors",
-        "Resident memory of each member's monitor, without its tasks.",
+        "Resident memory of each member's monitor, without its tasks (Linux).",
         Kind.TIMESERIES,
         "bytes",
         (Query(f"max by (member) (process_resident_memory_bytes{{{_PROCESS}}})", "{{member}}"),),

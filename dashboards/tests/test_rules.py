@@ -23,8 +23,8 @@ ALERTS = {rule["alert"]: rule for group in rules.groups() for rule in group["rul
 
 OF_TARGETS = {"job", "instance", "cluster", "namespace", "pool", "member"}
 """Labels that service discovery gives to everything that a target exports."""
-OF_OTHERS = {"up", "process_start_time_seconds"}
-"""Metrics of Prometheus itself, and of its client libraries."""
+OF_OTHERS = {"up"}
+"""Metrics of Prometheus itself. Those of its client libraries are not the same on every system."""
 
 
 def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

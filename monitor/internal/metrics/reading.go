@@ -30,7 +30,7 @@ func (r *Reading) merged(how func(a, b float64) float64) *Reading {
 
 // Readings are the metrics that are read when somebody asks.
 type Readings struct {
-	BuildInfo, Ready, BundleInfo, BundleApplied                            *Reading
+	BuildInfo, Started, Ready, BundleInfo, BundleApplied                   *Reading
 	sessionsActive, PipelineMode, TaskState, TaskEnforcement, Workers, CPU *Reading
 	Flow                                                                   *Reading
 	AnalysisSuccess, AnalysisDuration, AnalysisAccesses, AnalysisFailing   *Reading
@@ -53,6 +53,7 @@ func (m *Metrics) declareReadings() Readings {
 func (m *Metrics) declareBundle(r *Readings) {
 	r.BuildInfo = m.gauge("shai_build_info", noUnit, "The monitor that runs; always 1.",
 		Label{"version", "version of Shai"}, Label{"goversion", "version of Go that it was built with"})
+	r.Started = m.gauge("shai_start_time_seconds", seconds, "When the monitor started.")
 	r.Ready = m.gauge("shai_ready", noUnit, "1 while the monitor decides and records.")
 	r.BundleInfo = m.gauge("shai_bundle_info", noUnit, "The bundle in force; always 1.",
 		Label{"version", "number of the bundle"}, Label{"hash", "SHA-256 of its content"},

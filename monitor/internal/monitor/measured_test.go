@@ -136,6 +136,7 @@ func TestReadingsAreThoseOfTheParts(t *testing.T) {
 		"shai_analysis_accesses refused probe":   float64(report.Refused),
 		"shai_analysis_accesses undecided probe": float64(report.Undecided),
 		"shai_analysis_duration_seconds probe":   float64(report.DurationMicroseconds) / 1e6,
+		"shai_start_time_seconds":                timestamp(s.monitor.started),
 		"shai_audit_backlog_records":             0,
 		"shai_audit_records_total analysis":      1,
 		"shai_audit_records_total binding":       1,

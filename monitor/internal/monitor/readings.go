@@ -18,6 +18,7 @@ import (
 func (m *Monitor) read(to *metrics.Sheet) {
 	kept := m.metrics
 	to.Set(kept.BuildInfo, 1, m.options.Version, runtime.Version())
+	to.Set(kept.Started, timestamp(m.started))
 	if m.audit == nil || m.catalog == nil {
 		return // it is being opened
 	}
