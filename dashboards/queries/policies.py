@@ -72,10 +72,15 @@ PANELS = (
     Panel(
         "would-by-policy",
         "Would be refused per second, by policy",
-        "What a policy in mode Audit or Warn would refuse: look at it before you enforce the policy.",
+        "What a policy in mode Audit or Warn would refuse, or any in a pipeline in mode audit: look at it before you "
+        "enforce the policy.",
         Kind.TIMESERIES,
         "ops",
-        (Query(f"sum by (policy, mode) (rate({_WOULD}[$__rate_interval]))", "{{policy}} ({{mode}})"),),
+        (
+            Query(
+                f"sum by (policy, mode, reason) (rate({_WOULD}[$__rate_interval]))", "{{policy}}, {{reason}} ({{mode}})"
+            ),
+        ),
         stacked=True,
     ),
     Panel(

@@ -27,7 +27,7 @@ WOULD_REFUSE = Panel(
     "would-refuse",
     "Accesses that would be refused",
     "Accesses in the chosen range that were allowed only because the policy that forbids them is in mode Audit or "
-    "Warn.",
+    "Warn, or the pipeline in mode audit.",
     Kind.STAT,
     "short",
     (Query(_events("shai_would_deny_total"), "would be refused"),),

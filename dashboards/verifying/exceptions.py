@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-_NO_TRIAL = "The demo puts no policy in mode Audit or Warn."
+_NO_TRIAL = "The demo puts no policy in mode Audit or Warn, and no pipeline in mode audit."
 _NO_CANARY = "The demo's pool has one member, so that no canary is compared with others; docs/rollout.md has three."
 _NO_CHANGE = "The demo changes no facts while sessions run."
 _NO_SOURCE = "The demo's facts are in files and come from no FactSource."

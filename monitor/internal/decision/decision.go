@@ -44,7 +44,7 @@ func (d Decision) ByEveryPolicy() bool { return d.Allowed && d.WouldDeny == "" }
 
 // Relaxed is a policy in mode Audit or Warn.
 type Relaxed struct {
-	Policy string
+	Policy *policy.Policy
 	Mode   catalog.Mode
 }
 
@@ -64,7 +64,7 @@ func Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	out := Decision{Decision: enforced, WouldDeny: all.Reason}
 	for _, p := range all.Unmet {
 		if waive(p) {
-			out.Relaxed = append(out.Relaxed, Relaxed{p.Template().File(), state.ModeOf(p)})
+			out.Relaxed = append(out.Relaxed, Relaxed{p, state.ModeOf(p)})
 		}
 	}
 	return out
@@ -75,7 +75,7 @@ func Decide(f Flow, state *catalog.State, now time.Time) Decision {
 func (d Decision) Would() string {
 	var names []string
 	for _, r := range d.Relaxed {
-		names = append(names, fmt.Sprintf("policy %s in mode %s", r.Policy, r.Mode))
+		names = append(names, fmt.Sprintf("policy %s in mode %s", r.Policy.Template().File(), r.Mode))
 	}
 	return "would be denied: " + d.WouldDeny + " (" + strings.Join(names, ", ") + ")"
 }

@@ -10,6 +10,7 @@ var (
 	taskLabel     = Label{"task", "name of the task"}
 	conduitLabel  = Label{"conduit", "name of the conduit in the pipeline's manifest"}
 	policyLabel   = Label{"policy", "name of the policy, without arguments"}
+	forbidsLabel  = Label{policyLabel.Name, policyLabel.Meaning + "; empty if no policy decided"}
 	sourceLabel   = Label{"source", "name of the FactSource"}
 )
 

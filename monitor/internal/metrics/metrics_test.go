@@ -64,7 +64,7 @@ func everything(m *Metrics) *Pipeline {
 	p.OpenedNatively(7)
 	p.Refused("read")
 	p.Denied("worker", "friends", ByPolicy).Recorded(17)
-	p.WouldDeny("friends", "Audit")
+	p.WouldDeny("friends", "Audit", ByPolicy)
 	p.Learned(2)
 	p.Foreseen()
 	p.AnalysisEnded("succeeded")

@@ -17,6 +17,8 @@ type Pipeline struct {
 	scope   *scope
 	failing atomic.Bool // its last analysis that was not cancelled
 	close   sync.Once
+
+	policies []Policy // for TryOut
 }
 
 // Names are those in a pipeline's manifests that labels have values for.
@@ -36,7 +38,7 @@ type Policy struct {
 // otherwise not be seen as an increase; and which names have series of their own depends on the
 // manifests alone.
 func (m *Metrics) Pipeline(name string, of Names) *Pipeline {
-	p := &Pipeline{metrics: m}
+	p := &Pipeline{metrics: m, policies: of.Policies}
 	p.scope = m.scopes.enter(p, name, of)
 	for _, result := range analysisResults {
 		m.analyses.begin(p.scope, values{result})
@@ -57,17 +59,30 @@ func (p *Pipeline) expect(of Names) {
 	var denials, wouldDeny []values
 	for _, policy := range of.Policies {
 		name := p.policy(policy.Name)
-		if policy.Relaxed != "" {
-			wouldDeny = append(wouldDeny, values{name, policy.Relaxed})
-			continue
-		}
-		for _, task := range of.Tasks {
-			for _, reason := range []Reason{ByPolicy, ByTaint} {
+		for _, reason := range []Reason{ByPolicy, ByTaint} {
+			if policy.Relaxed != "" {
+				wouldDeny = append(wouldDeny, values{name, policy.Relaxed, string(reason)})
+				continue
+			}
+			for _, task := range of.Tasks {
 				denials = append(denials, values{p.task(task), name, string(reason)})
 			}
 		}
 	}
 	p.metrics.denials.begin(p.scope, denials...)
+	p.metrics.wouldDeny.begin(p.scope, wouldDeny...)
+}
+
+// TryOut begins what counts the accesses that enforced policies forbid in mode audit.
+func (p *Pipeline) TryOut() {
+	var wouldDeny []values
+	for _, policy := range p.policies {
+		for _, reason := range []Reason{ByPolicy, ByTaint} {
+			if policy.Relaxed == "" {
+				wouldDeny = append(wouldDeny, values{p.policy(policy.Name), InAudit, string(reason)})
+			}
+		}
+	}
 	p.metrics.wouldDeny.begin(p.scope, wouldDeny...)
 }
 
@@ -175,9 +190,13 @@ func (p *Pipeline) Denied(task, policy string, reason Reason) interface{ Recorde
 	return p.add(p.metrics.denials, 1, p.task(task), p.policy(policy), string(reason))
 }
 
-// WouldDeny counts an access that a policy forbids in a mode that does not enforce it.
-func (p *Pipeline) WouldDeny(policy, mode string) {
-	p.add(p.metrics.wouldDeny, 1, p.policy(policy), mode)
+// InAudit is the mode of [Pipeline.WouldDeny] when it is the pipeline that denies nothing.
+const InAudit = "audit"
+
+// WouldDeny counts an access that is forbidden, and allowed because of a mode: that of the policy,
+// or [InAudit]. policy is "" if none has decided.
+func (p *Pipeline) WouldDeny(policy, mode string, reason Reason) {
+	p.add(p.metrics.wouldDeny, 1, p.policy(policy), mode, string(reason))
 }
 
 // Learned counts classes that a capability set has gained in use.

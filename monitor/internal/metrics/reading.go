@@ -86,8 +86,9 @@ func (m *Metrics) declareTasks(r *Readings) {
 func (m *Metrics) declareAnalysis(r *Readings) {
 	r.AnalysisSuccess = m.gauge("shai_analysis_last_success_timestamp_seconds", seconds,
 		"When the last successful analysis began.", pipelineLabel).merged(smallest)
-	r.AnalysisFailing = m.gauge("shai_analysis_failing", noUnit, "1 if the last run of the analysis that was not cancelled "+
-		"failed, 0 if it succeeded, or none has ended since the pipeline was applied.", pipelineLabel).merged(largest)
+	r.AnalysisFailing = m.gauge("shai_analysis_failing", noUnit,
+		"1 if the last run of the analysis that was not cancelled failed, 0 if it succeeded, or none has ended.",
+		pipelineLabel).merged(largest)
 	r.AnalysisDuration = m.gauge("shai_analysis_duration_seconds", seconds, "How long the last successful analysis took.",
 		pipelineLabel).merged(largest)
 	r.AnalysisAccesses = m.gauge("shai_analysis_accesses", noUnit,

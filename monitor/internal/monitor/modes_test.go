@@ -85,14 +85,14 @@ func TestPolicyModes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
 			applyBare(t, m, inMode(t, pipelinetest.Bare, "diary", test.mode))
-			begun := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
+			begun := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode, "policy")
 			if relaxed := test.mode != "Enforce"; (begun == 0) != relaxed {
 				t.Errorf("the counter of what would be denied begins at %v", begun)
 			}
 			if got := carolOpens(t, m, test.document, test.pipeline); got != test.allowed {
 				t.Errorf("allowed %v, want %v", got, test.allowed)
 			}
-			count := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
+			count := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode, "policy")
 			if (count == 1) != test.would {
 				t.Errorf("%v accesses would be denied", count)
 			}
@@ -116,6 +116,44 @@ func TestPolicyModes(t *testing.T) {
 				api.Question{Principal: "carol", Region: "de", Conduit: test.document})
 			if err != nil || explained.Allowed != test.allowed || (explained.WouldDeny != "") != test.would {
 				t.Errorf("explain: allowed %v, would deny %q, %v", explained.Allowed, explained.WouldDeny, err)
+			}
+		})
+	}
+}
+
+// What a pipeline in mode audit allows although a policy forbids it is counted from the first one on,
+// whether the manifest or an operator has chosen the mode.
+func TestAPipelineInModeAuditCountsWhatItWouldDeny(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, m *Monitor){
+		"manifest": func(t *testing.T, m *Monitor) {
+			t.Helper()
+			applyBare(t, m, strings.Replace(pipelinetest.Bare, "  mode: shai\n", "  mode: audit\n", 1))
+		},
+		"switched": func(t *testing.T, m *Monitor) {
+			t.Helper()
+			if _, err := m.SetMode(t.Context(), "bare", "audit"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, _ := bareMonitor(t)
+			count := func() float64 {
+				return countOf(t, m, "shai_would_deny_total", "bare", "diary", "audit", "policy")
+			}
+			if count() != -1 {
+				t.Error("a pipeline in another mode has the series")
+			}
+			begin(t, m)
+			if got := count(); got != 0 {
+				t.Fatalf("it begins at %v", got)
+			}
+			denied := countOf(t, m, "shai_denials_total", "bare", "worker", "diary", "policy")
+			if !carolOpens(t, m, "/diary/alice/1.txt", wire.ModeAudit) || count() != 1 {
+				t.Errorf("it is refused, or %v are counted", count())
+			}
+			if got := countOf(t, m, "shai_denials_total", "bare", "worker", "diary", "policy"); got != denied {
+				t.Errorf("%v denials, before %v", got, denied)
 			}
 		})
 	}

@@ -88,7 +88,8 @@ func TestWhatSupervisorsCount(t *testing.T) {
 	})
 }
 
-// Denials say which policy was not met, and whether the conduit's or that of what was read.
+// Denials, and what would be one, say which policy was not met, and whether the conduit's or that of
+// what was read.
 func TestReasonsOfDenials(t *testing.T) {
 	p := bare(t)
 	p.analyze()
@@ -103,6 +104,7 @@ func TestReasonsOfDenials(t *testing.T) {
 	p.decide(nil, alice, policy.Write, conduit("/open/1.txt"))
 	p.decide(nil, alice, policy.Read, conduit("/nowhere"))
 	p.decide(nil, actor{Subject: bob.Subject, mode: wire.ModeAudit}, policy.Read, conduit("/dropbox/1.txt"))
+	p.decide(nil, actor{Subject: alice.Subject, mode: wire.ModeAudit}, policy.Write, conduit("/open/1.txt"))
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "ptrace", Errno: 1})
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "openat", Errno: unix.EMFILE,
 		Unavailable: true})
@@ -113,13 +115,16 @@ func TestReasonsOfDenials(t *testing.T) {
 		"shai_denials_total  no_policy worker":               1,
 		"shai_denials_total  system_call worker":             1,
 		"shai_refusals_total read":                           3,
-		"shai_refusals_total write":                          1,
+		"shai_would_deny_total audit dropbox policy":         1,
+		"shai_would_deny_total audit user taint":             1,
+		"shai_refusals_total write":                          2,
 		"shai_refusals_total system call":                    2,
 		"shai_decisions_total false":                         3,
-		"shai_decisions_total true":                          1,
+		"shai_decisions_total true":                          2,
 		"shai_conduit_decisions_total false documents read":  1,
 		"shai_conduit_decisions_total true documents read":   1,
 		"shai_conduit_decisions_total false documents write": 1,
+		"shai_conduit_decisions_total true documents write":  1,
 		"shai_conduit_decisions_total false  read":           1,
 	})
 }

@@ -26,10 +26,11 @@ func (p *Pipeline) decide(
 	told := []audit.Told{asked}
 	if !found.Allowed {
 		p.counts.Refused(what.String())
+		name, why := causeOf(found.Decision, conduit)
 		if who.mode == wire.ModeAudit {
 			found.Allowed, found.WouldDeny = true, found.Reason
+			p.counts.WouldDeny(name, metrics.InAudit, why)
 		} else {
-			name, why := causeOf(found.Decision, conduit)
 			told = append(told, p.counts.Denied(who.Task, name, why))
 		}
 	}
@@ -50,13 +51,17 @@ func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why me
 	case conduit.Policy == nil && conduit.Kind != policy.ConnectionConduit:
 		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:
-		unmet := found.Unmet[0]
-		if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
-			return unmet.Template().File(), metrics.ByPolicy
-		}
-		return unmet.Template().File(), metrics.ByTaint
+		return unmetBy(found.Unmet[0], conduit)
 	}
 	return "", metrics.Limit // more than is tracked, or than a decision may take
+}
+
+// unmetBy returns the name of a policy with an unmet demand, and whose it is.
+func unmetBy(unmet *policy.Policy, conduit policy.Conduit) (name string, why metrics.Reason) {
+	if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
+		return unmet.Template().File(), metrics.ByPolicy
+	}
+	return unmet.Template().File(), metrics.ByTaint
 }
 
 // decideAhead decides on descriptors that a task or session gets once, before it uses
@@ -104,7 +109,8 @@ func (p *Pipeline) recordDecision(
 		event.Reason = "would be denied: " + found.WouldDeny
 	}
 	for _, r := range found.Relaxed {
-		p.counts.WouldDeny(r.Policy, string(r.Mode))
+		name, why := unmetBy(r.Policy, f.Conduit)
+		p.counts.WouldDeny(name, string(r.Mode), why)
 	}
 	return p.record(event, told...)
 }

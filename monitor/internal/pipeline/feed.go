@@ -46,6 +46,9 @@ func (p *Pipeline) replaceMode(mode wire.Mode) (previous wire.Mode, err error) {
 			return 0, err
 		}
 	}
+	if mode == wire.ModeAudit {
+		p.counts.TryOut()
+	}
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
 	previous = wire.Mode(p.mode.Swap(uint32(mode)))

@@ -102,6 +102,9 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.mode.Store(uint32(mode))
+	if mode == wire.ModeAudit {
+		p.counts.TryOut()
+	}
 	if p.conduits, err = makeConduits(p.name, spec.Conduits); err != nil {
 		return nil, err
 	}

@@ -361,6 +361,7 @@ func TestRunningTaintUnderARelaxedPolicy(t *testing.T) {
 				t.Errorf("%v: it leaves: %v (%s), or is not recorded", mode, verdict.Errno == 0, verdict.Reason)
 			}
 		}
+		f.expectMeasured(mode.String(), map[string]float64{"shai_would_deny_total Audit diary taint": 2})
 	}
 }
 

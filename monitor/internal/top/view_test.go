@@ -71,7 +71,7 @@ shai_opens_total{pipeline="syse",path="monitor",allowed="false"} 2
 shai_opens_total{pipeline="syse",path="supervisor",allowed="true"} 8
 shai_denials_total{pipeline="syse",task="worker",policy="private",reason="read"} 4
 shai_denials_total{pipeline="syse",task="worker",policy="",reason="system call"} 7
-shai_would_deny_total{pipeline="syse",policy="private",mode="Audit"} 2
+shai_would_deny_total{pipeline="syse",policy="private",mode="Audit",reason="policy"} 2
 shai_analysis_accesses{pipeline="syse",outcome="granted"} 30
 shai_analysis_accesses{pipeline="syse",outcome="refused"} 10
 shai_analysis_last_success_timestamp_seconds{pipeline="syse"} 1772366374
