@@ -96,13 +96,6 @@ METRICS: tuple[Metric, ...] = (
         "Connections to probes and metrics that were closed because there were too many.",
     ),
     Metric(
-        "shai_operator_series_left_out",
-        GAUGE,
-        (_NAMESPACE,),
-        "",
-        "Series about objects of a namespace that are not exported, because a metric has 10,000 of it.",
-    ),
-    Metric(
         "shai_operator_scrape_certificate_expiry_timestamp_seconds",
         GAUGE,
         (),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
 
     from shai_operator.metrics.declared import Metric
     from shai_operator.metrics.samples import Snapshot
-
-
-MOST_SERIES = 10_000
-"""Of one metric, about the objects of one namespace: whoever may make objects there cannot use up Prometheus."""
-
-_LEFT_OUT = "shai_operator_series_left_out"
 
 
 class Format(Enum):
@@ -60,7 +53,9 @@ class _Everything(Collector):
 
         A series that occurs twice counts once.
         """
-        found = _bounded(_samples(self._snapshot))
+        found: dict[str, dict[tuple[str, ...], float]] = {}
+        for sample in _samples(self._snapshot):
+            found.setdefault(sample.name, {}).setdefault(sample.labels, sample.value)
         yield from REGISTRY.collect()
         yield from (_family(metric, found[metric.name]) for metric in METRICS if metric.name in found)
 
@@ -71,30 +66,6 @@ def _samples(snapshot: Snapshot) -> Iterator[Sample]:
     if not math.isnan(snapshot.certificate_ends):
         yield Sample("shai_operator_scrape_certificate_expiry_timestamp_seconds", (), snapshot.certificate_ends)
     yield from chain.from_iterable(parts)
-
-
-def _bounded(samples: Iterable[Sample]) -> dict[str, dict[tuple[str, ...], float]]:
-    """Return the series of each metric by their labels, and how many each namespace has beyond `MOST_SERIES`."""
-    found: dict[str, dict[tuple[str, ...], float]] = {}
-    whose = {
-        metric.name: metric.label_names.index("namespace") for metric in METRICS if "namespace" in metric.label_names
-    }
-    counts: Counter[tuple[str, str]] = Counter()
-    left_out: Counter[str] = Counter()
-    for sample in samples:
-        series = found.setdefault(sample.name, {})
-        if sample.labels in series:
-            continue
-        if sample.name in whose:
-            namespace = sample.labels[whose[sample.name]]
-            left_out[namespace] += 0
-            counts[sample.name, namespace] += 1
-            if counts[sample.name, namespace] > MOST_SERIES:
-                left_out[namespace] += 1
-                continue
-        series[sample.labels] = sample.value
-    found[_LEFT_OUT] = {(namespace,): float(number) for namespace, number in left_out.items()}
-    return found
 
 
 def _family(metric: Metric, series: dict[tuple[str, ...], float]) -> Family:

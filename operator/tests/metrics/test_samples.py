@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from crds.kinds.benchmark import FIGURES
-from shai_operator.metrics import benchmarks, exposition
+from shai_operator.metrics import benchmarks
 from shai_operator.metrics.samples import Snapshot, objects
 from tests.metrics import full
-from tests.reconcile.builders import condition, inventory, resource
+from tests.reconcile.builders import inventory
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object
@@ -148,25 +147,6 @@ def test_what_occurs_twice_counts_once() -> None:
     found = full.series(full.snapshot(changed(full.BENCHMARK, "status", table=[row, twice])))
     labels = {**SERIES, "mode": "baseline"}
     assert found["shai_benchmark_queries_per_second", tuple(sorted(labels.items()))] == 1740.123456789
-
-
-def test_the_series_of_a_namespace_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One namespace cannot use up Prometheus, and takes nothing from another."""
-    monkeypatch.setattr(exposition, "MOST_SERIES", 20)
-    ready = {"conditions": [condition("Ready", "True")]}
-    made = [
-        resource("Pipeline", f"p-{at}", {}, ready, namespace=space)
-        for space, number in (("crowded", 500), ("quiet", 2))
-        for at in range(number)
-    ]
-    found = full.series(Snapshot(objects=objects(inventory(*made))))
-    conditions = Counter(dict(labels)["namespace"] for name, labels in found if name == "shai_pipeline_condition")
-    assert conditions == {"crowded": 20, "quiet": conditions["quiet"]}
-    assert 2 <= conditions["quiet"] < 20
-    left_out = {
-        dict(labels)["namespace"]: value for (name, labels), value in found.items() if name.endswith("left_out")
-    }
-    assert left_out["quiet"] == 0 < left_out["crowded"]
 
 
 def test_only_the_last_benchmarks_of_a_pipeline_have_figures() -> None:
