@@ -69,8 +69,8 @@ PROGRAMS = (
         "The operator",
         "It answers `GET /metrics` at the address of its probes. The labels `namespace`, `pool`, `member` and\n"
         "`pipeline` are those of the objects that a metric is about ([scraping](../operations.md#scraping)). It has\n"
-        "series for each object, without a limit of its own: a ResourceQuota of the API server\n"
-        "(`count/analysisruns.shai.dev`) bounds the objects of a namespace.\n"
+        "series for each object, but of a metric at most 6,000 for the objects that users make in a namespace, and\n"
+        "says how many it has left out ([operations.md](../operations.md#metrics-and-probes-of-the-operator)).\n"
         "`python -m shai_operator metrics` prints this table.",
         (sys.executable, "-m", "shai_operator", "metrics", "--output", "json"),
         {"PYTHONPATH": str(ROOT / "operator")},

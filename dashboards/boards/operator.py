@@ -16,6 +16,6 @@ BOARD = Board(
         Row(8, (("not-ready", 24),)),
         Row(8, (("reconciliations", 8), ("duration", 8), ("failures", 8)), "Work"),
         Row(8, (("requests", 8), ("waiting", 8), ("resources", 8))),
-        Row(7, (("memory", 24),)),
+        Row(7, (("memory", 12), ("left-out", 12))),
     ),
 )

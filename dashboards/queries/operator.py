@@ -160,4 +160,14 @@ PANELS = (
         "bytes",
         (Query(f"sum(process_resident_memory_bytes{{{_PROCESS}}})", "resident"),),
     ),
+    Panel(
+        "left-out",
+        "Series left out, by namespace",
+        "Series of objects that users made in a namespace, and that are on no board: the operator exports at most "
+        "6,000 of a metric for each namespace. A ResourceQuota bounds the objects.",
+        Kind.TIMESERIES,
+        "short",
+        (Query(f"sum by (namespace) (shai_operator_series_left_out{{{_OPERATOR}}})", "{{namespace}}"),),
+        decimals=0,
+    ),
 )

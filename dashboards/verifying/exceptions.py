@@ -46,6 +46,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("shai-benchmark", "overheads"): _NO_INTERVAL,
     ("shai-operator", "errors"): _SOUND,
     ("shai-operator", "failures"): _SOUND,
+    ("shai-operator", "left-out"): _SOUND,
     ("shai-operator", "queue"): _QUICK,
     ("shai-operator", "lag"): _QUICK,
     ("shai-operator", "waiting"): _QUICK,

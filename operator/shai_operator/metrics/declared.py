@@ -11,6 +11,7 @@ from typing import Any
 
 GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 SECONDS, RATIO = "seconds", "ratio"
+LEFT_OUT = "shai_operator_series_left_out"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Metric:
     def label_names(self) -> tuple[str, ...]:
         """The names of its labels, in the order in which values are given."""
         return tuple(label.name for label in self.labels)
+
+    @property
+    def of_users(self) -> bool:
+        """Whether its series are of objects that users of a namespace make: the namespace is the first label."""
+        return self.label_names[:1] == (_NAMESPACE.name,)
 
 
 _KIND = Label("kind", "kind of the objects")
@@ -101,6 +107,14 @@ METRICS: tuple[Metric, ...] = (
         (),
         SECONDS,
         "When the certificate for scraping that the operator has handed out expires, in seconds since 1970.",
+    ),
+    Metric(
+        LEFT_OUT,
+        GAUGE,
+        (_NAMESPACE,),
+        "",
+        "Series of a namespace's objects that are not exported, because the namespace has more of a metric than the "
+        "operator exports.",
     ),
     # Pools and their members.
     Metric(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from shai_operator.metrics import benchmarks, pipelines, pools
-from shai_operator.metrics.declared import METRICS
+from shai_operator.metrics.declared import BY_NAME, LEFT_OUT, METRICS
 from shai_operator.metrics.samples import Sample
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
     from shai_operator.metrics.declared import Metric
     from shai_operator.metrics.samples import Snapshot
+
+SERIES = 6000
+"""Series of a metric that one namespace's objects have, the first ones: 500 pipelines with four conditions have as
+many. Who may make objects can make any number, and must not fill Prometheus."""
 
 
 class Format(Enum):
@@ -49,13 +54,8 @@ class _Everything(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterable[Family]:
-        """Return the process' families, then the objects' in the order of the table.
-
-        A series that occurs twice counts once.
-        """
-        found: dict[str, dict[tuple[str, ...], float]] = {}
-        for sample in _samples(self._snapshot):
-            found.setdefault(sample.name, {}).setdefault(sample.labels, sample.value)
+        """Return the process' families, then the objects' in the order of the table."""
+        found = _bounded(_samples(self._snapshot))
         yield from REGISTRY.collect()
         yield from (_family(metric, found[metric.name]) for metric in METRICS if metric.name in found)
 
@@ -66,6 +66,29 @@ def _samples(snapshot: Snapshot) -> Iterator[Sample]:
     if not math.isnan(snapshot.certificate_ends):
         yield Sample("shai_operator_scrape_certificate_expiry_timestamp_seconds", (), snapshot.certificate_ends)
     yield from chain.from_iterable(parts)
+
+
+def _bounded(samples: Iterable[Sample]) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return the series of each metric, of each namespace at most so many, and how many were left out.
+
+    A series that occurs twice counts once.
+    """
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    exported, left_out = Counter[tuple[str, str]](), Counter[str]()
+    for name, labels, value in samples:
+        series = found.setdefault(name, {})
+        if labels in series:
+            continue
+        if BY_NAME[name].of_users:
+            full = exported[name, labels[0]] == SERIES
+            left_out[labels[0]] += full
+            if full:
+                continue
+            exported[name, labels[0]] += 1
+        series[labels] = value
+    if left_out:
+        found[LEFT_OUT] = {(namespace,): count for namespace, count in left_out.items()}
+    return found
 
 
 def _family(metric: Metric, series: dict[tuple[str, ...], float]) -> Family:

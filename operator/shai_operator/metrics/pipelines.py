@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
-    """Yield the samples of all policies and pipelines."""
+    """Yield the samples of all policies and pipelines, of the newest runs first: not all may be exported."""
     for policy in snapshot.objects["Policy"]:
         revisions = (str(status(policy).get(field) or "") for field in ("stableRevision", "candidateRevision"))
         labels = namespace(policy), name(policy), policies.mode(policy), *revisions
@@ -26,7 +26,7 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
     for pipeline in snapshot.objects["Pipeline"]:
         yield from _conditions(pipeline)
     last: dict[tuple[str, str], Object] = {}
-    for run in snapshot.objects["AnalysisRun"]:
+    for run in sorted(snapshot.objects["AnalysisRun"], key=_made, reverse=True):
         yield from _run(run)
         if conditions.holds(run, runs.SUCCEEDED):
             key = namespace(run), str(spec(run)["pipeline"])
@@ -51,8 +51,12 @@ def _run(run: Object) -> Iterator[Sample]:
         yield Sample("shai_analysis_run_duration_seconds", labels, int(status(run)["durationMilliseconds"]) / 1e3)
 
 
+def _made(run: Object) -> tuple[str, str]:
+    return created(run), name(run)
+
+
 def _completed(run: Object) -> tuple[str, str, str]:
-    return str(status(run).get("completionTime") or ""), created(run), name(run)
+    return str(status(run).get("completionTime") or ""), *_made(run)
 
 
 def _blocked(run: Object) -> dict[str, int]:

@@ -32,6 +32,7 @@ def value(name: str, **labels: str) -> float | None:
     [
         ("shai_operator_build_info", {"version": "v1"}, 1),
         ("shai_operator_scrape_certificate_expiry_timestamp_seconds", {}, 1.8e9),
+        ("shai_operator_series_left_out", {"namespace": "search"}, 0),
         ("shai_pool_members", {**POOL, "provider": "linux", "state": "desired"}, 3),
         ("shai_pool_members", {**POOL, "provider": "linux", "state": "current"}, 2),
         ("shai_pool_members", {**POOL, "provider": "linux", "state": "ready"}, 1),
