@@ -78,7 +78,7 @@ PROGRAMS = (
     Program(
         "The load generator",
         "Each process that makes load or measures answers `GET /metrics` on loopback. `python -m loadgen metrics`\n"
-        "prints this table.",
+        "prints this table. On Kubernetes, the target's labels `cluster` and `namespace` say whose the pipeline is.",
         (sys.executable, "-m", "loadgen", "metrics", "--output", "json"),
         {},
     ),

@@ -30,6 +30,7 @@ _TARGETS = tuple(
         ("monitor", _MONITOR | {"member": "m-1", "instance": "m-1:1"}),
         ("operator", {"job": "shai-operator", "instance": "operator:1"}),
         ("loadgen", {"job": "shai-loadgen", "namespace": "search", "instance": "load:1"}),
+        ("loadgen", {"job": "shai-loadgen", "namespace": "other", "instance": "load:2"}),
     )
 )
 """Labels that service discovery gives to what a program exports. Names can be the same in two clusters."""

@@ -107,6 +107,15 @@ def test_annotations_mark_something(server: Prometheus, board: Board) -> None:
     assert len(document(board)["annotations"]["list"]) == len(board.events)
 
 
+def test_load_of_another_namespace_s_pipeline_of_the_same_name_is_not_shown(server: Prometheus) -> None:
+    expressions = {query.expr for board in ALL for panel in board.panels for query in panel.queries}
+    selectors = {found for expr in expressions for found in re.findall(r"shai_load_\w+{[^}]*}", expr)}
+    assert selectors
+    for selector in selectors:
+        found = server.over_time(selector, _SCOPE)
+        assert {(series.labels["cluster"], series.labels["namespace"]) for series in found} == {("one", "search")}
+
+
 def test_a_metric_or_label_that_there_is_not_is_found(server: Prometheus) -> None:
     assert not server.over_time('shai_sessions_active{pipeline=~"$pipeline",conduit=~"$pipeline"}', _SCOPE)
     assert not server.over_time("shai_sessions_activ", _SCOPE)

@@ -70,22 +70,22 @@ def series(url: str, selector: str) -> list[dict[str, str]]:
         return [found["metric"] for found in json.load(answer)["data"]["result"]]
 
 
-def believed(job: str, place: Path) -> list[dict[str, str]]:
-    """Return what a Prometheus believes that scrapes a forger as this job."""
+def believed(job: str, place: Path, whose: dict[str, str]) -> list[dict[str, str]]:
+    """Return what a Prometheus believes that scrapes a forger as this job, with the labels of its target."""
     with forging() as address:
-        targets = {"static_configs": [{"targets": [address], "labels": {"cluster": "shai"}}]}
+        targets = {"static_configs": [{"targets": [address], "labels": whose}]}
         config = {key: value for key, value in JOBS[job].items() if key != "file_sd_configs"} | targets
         made = {"global": {"scrape_interval": "1s"}, "scrape_configs": [config]}
         with running(place / "data", yaml.safe_dump(made)) as url:
             until(lambda: series(url, "process_start_time_seconds"), "it is scraped")
             found = series(url, '{__name__!~"scrape_.*",job=~".+"}')
-        wanted = {"job": job, "instance": address, "cluster": "shai"}
+        wanted = {"job": job, "instance": address, **whose}
         assert all(wanted.items() <= one.items() for one in found)
         return found
 
 
 def test_who_answers_for_the_operator_speaks_for_nobody_else(tmp_path: Path) -> None:
-    found = {one["__name__"]: one for one in believed("shai-operator", tmp_path)}
+    found = {one["__name__"]: one for one in believed("shai-operator", tmp_path, {"cluster": "shai"})}
     assert set(found) == {"up", "process_start_time_seconds", "shai_member_ready"}
     about = {key: value for key, value in found["shai_member_ready"].items() if key not in {"instance", "__name__"}}
     assert about == {
@@ -93,9 +93,12 @@ def test_who_answers_for_the_operator_speaks_for_nobody_else(tmp_path: Path) -> 
     }  # fmt: skip
 
 
-def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Path) -> None:
-    found = {one["__name__"] for one in believed("shai-loadgen", tmp_path)}
-    assert found == {"up", "process_start_time_seconds", "shai_load_violations_total"}
+@pytest.mark.parametrize("whose", [{}, {"cluster": "shai"}, {"cluster": "shai", "namespace": "search"}])
+def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Path, whose: dict[str, str]) -> None:
+    found = {one["__name__"]: one for one in believed("shai-loadgen", tmp_path, whose)}
+    assert set(found) == {"up", "process_start_time_seconds", "shai_load_violations_total"}
+    said = found["shai_load_violations_total"]
+    assert {name: said[name] for name in ("cluster", "namespace") if name in said} == whose
 
 
 def kept(job: str) -> re.Pattern[str]:

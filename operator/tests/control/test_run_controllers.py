@@ -326,6 +326,7 @@ async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path)
         await controller.reconcile(ref)
         await until_async(lambda: bool(generator.subjects))
         assert [json.loads(text)["kind"] for text in generator.subjects[0].manifests] == ["Policy"]
+        assert generator.subjects[0].namespace == "search"
         await controller.reconcile(ref)
         assert world.succeeded(ref) == ("Unknown", "Running", "slice 1")
         generator.gate.set()
