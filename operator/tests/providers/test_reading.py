@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +40,12 @@ async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path:
     secret = tmp_path / "secret"
     secret.write_text("of somebody else")
     (data / "queries.txt").symlink_to(secret)
+    (data / "elsewhere").symlink_to(tmp_path)
+    os.mkfifo(data / "waiting")
     with (data / "dataset.json").open("wb") as endless:  # a task of the pipeline may make its files as long as it likes
         endless.truncate(300 << 20)
     files = ["keys.jsonl", "queries.txt", "facts/population.jsonl", "dataset.json"]
+    files += ["elsewhere/secret", "waiting", "facts", "missing/file", "facts/../keys.jsonl"]
     outcome = await provider.read(
         local_host(),
         member,
@@ -57,3 +61,4 @@ async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path:
     assert (read / "keys.jsonl").read_text() == "{{ 1 + 1 }} ünïcode\n"
     assert (read / "facts" / "population.jsonl").stat().st_size == 3_000_000
     assert sorted(path.name for path in read.rglob("*") if path.is_file()) == ["keys.jsonl", "population.jsonl"]
+    assert [path.name for path in data.parent.iterdir()] == ["data"], "copies are left"

@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ansible module: copy a regular file from beneath a directory, through no symbolic link."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: copy_beneath
+short_description: Copy a regular file from beneath a directory that others write
+description:
+  - Copies a file on the host. Symbolic links are not followed, not even in the middle of its name, and also not those
+    that somebody makes meanwhile.
+  - A file that is not there, is behind a link, is no regular one or is too long is not copied, and no error.
+options:
+  directory:
+    description: The directory; links in its own name are followed.
+    type: path
+    required: true
+  name:
+    description: The file's name, relative to O(directory).
+    type: str
+    required: true
+  bytes:
+    description: How long the file may be.
+    type: int
+    required: true
+  destination:
+    description: The file to be made, in a directory that nobody else can write. It is an error if it is there.
+    type: path
+    required: true
+author:
+  - The Shai authors
+"""
+
+EXAMPLES = r"""
+- name: Copy the facts
+  shai.pools.copy_beneath:
+    directory: /var/lib/shai/default-0/data
+    name: facts/population.jsonl
+    bytes: 1048576
+    destination: /root/copies/population.jsonl
+"""
+
+RETURN = r"""
+changed:
+  description: Whether the file was copied.
+  returned: always
+  type: bool
+"""
+
+import os
+import stat
+
+from ansible.module_utils.basic import AnsibleModule
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO would wait for its writer
+
+
+def opened(directory, name):
+    """Open a regular file, each of its directories in the one before, so that none can be replaced by a link meanwhile.
+
+    OSError for all other files.
+    """
+    *folders, last = name.split("/")
+    if ".." in (*folders, last):
+        raise OSError(f"{name} leads out of the directory")
+    place = os.open(directory, FOLDER)
+    try:
+        for folder in folders:
+            outer, place = place, os.open(folder, FOLDER | os.O_NOFOLLOW, dir_fd=place)
+            os.close(outer)
+        descriptor = os.open(last, FILE, dir_fd=place)
+    finally:
+        os.close(place)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{name} is not a regular file")
+    return descriptor
+
+
+def copy(source, destination, longest):
+    """Copy what is left of a file; remove the copy and return False if that is more than ``longest`` bytes."""
+    left = longest
+    with open(destination, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as target:
+        while piece := source.read(min(left + 1, 1 << 20)):
+            left -= len(piece)
+            if left < 0:
+                break
+            target.write(piece)
+    if left < 0:
+        os.unlink(destination)
+    return left >= 0
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "name": {"type": "str", "required": True},
+            "bytes": {"type": "int", "required": True},
+            "destination": {"type": "path", "required": True},
+        },
+    )
+    wanted = module.params
+    try:
+        descriptor = opened(wanted["directory"], wanted["name"])
+    except OSError:
+        module.exit_json(changed=False)
+    with os.fdopen(descriptor, "rb") as source:
+        module.exit_json(changed=copy(source, wanted["destination"], wanted["bytes"]))
+
+
+if __name__ == "__main__":
+    main()
