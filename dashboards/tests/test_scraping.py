@@ -43,19 +43,27 @@ process_start_time_seconds{{{MEMBER}}} 1
 class Forger(BaseHTTPRequestHandler):
     """Answers a scrape with what it likes."""
 
+    said = FORGED
+
     def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
-        self.wfile.write(FORGED.encode())
+        self.wfile.write(self.said.encode())
 
     def log_message(self, *_: object) -> None:
         pass
 
 
+class Flooder(Forger):
+    """Says far more than a load generator would."""
+
+    said = "".join(f'shai_load_violations_total{{n="{number}"}} 1\n' for number in range(20_000))
+
+
 @contextlib.contextmanager
-def forging() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Forger) as server:
+def forging(forger: type[Forger] = Forger) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), forger) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -70,13 +78,17 @@ def series(url: str, selector: str) -> list[dict[str, str]]:
         return [found["metric"] for found in json.load(answer)["data"]["result"]]
 
 
+def scraping(job: str, address: str, whose: dict[str, str]) -> str:
+    """Return the configuration of a Prometheus that scrapes an address as this job, with the labels of its target."""
+    targets = {"static_configs": [{"targets": [address], "labels": whose}]}
+    config = {key: value for key, value in JOBS[job].items() if key != "file_sd_configs"} | targets
+    return yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": [config]})
+
+
 def believed(job: str, place: Path, whose: dict[str, str]) -> list[dict[str, str]]:
     """Return what a Prometheus believes that scrapes a forger as this job, with the labels of its target."""
     with forging() as address:
-        targets = {"static_configs": [{"targets": [address], "labels": whose}]}
-        config = {key: value for key, value in JOBS[job].items() if key != "file_sd_configs"} | targets
-        made = {"global": {"scrape_interval": "1s"}, "scrape_configs": [config]}
-        with running(place / "data", yaml.safe_dump(made)) as url:
+        with running(place / "data", scraping(job, address, whose)) as url:
             until(lambda: series(url, "process_start_time_seconds"), "it is scraped")
             found = series(url, '{__name__!~"scrape_.*",job=~".+"}')
         wanted = {"job": job, "instance": address, **whose}
@@ -99,6 +111,12 @@ def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Pat
     assert set(found) == {"up", "process_start_time_seconds", "shai_load_violations_total"}
     said = found["shai_load_violations_total"]
     assert {name: said[name] for name in ("cluster", "namespace") if name in said} == whose
+
+
+def test_who_answers_for_the_load_generator_cannot_fill_the_disk(tmp_path: Path) -> None:
+    with forging(Flooder) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
+        until(lambda: series(url, "up == 0"), "its scrape has failed")
+        assert not series(url, "shai_load_violations_total")
 
 
 def kept(job: str) -> re.Pattern[str]:
