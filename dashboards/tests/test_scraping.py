@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import threading
+import time
 import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +22,7 @@ from testing.prometheus import running
 from testing.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 CONFIGURED: dict[str, Any] = yaml.safe_load((rules.FILES[0].parent / "prometheus.yml").read_text())
@@ -43,26 +45,23 @@ process_start_time_seconds{{{MEMBER}}} 1
 class Forger(BaseHTTPRequestHandler):
     """Answers a scrape with what it likes."""
 
-    said = FORGED
+    said: Iterable[str] = ()
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
-        self.wfile.write(self.said.encode())
+        with contextlib.suppress(ConnectionError):  # Prometheus has heard enough
+            for part in self.said:
+                self.wfile.write(part.encode())
 
     def log_message(self, *_: object) -> None:
         pass
 
 
-class Flooder(Forger):
-    """Says far more than a load generator would."""
-
-    said = "".join(f'shai_load_violations_total{{n="{number}"}} 1\n' for number in range(20_000))
-
-
 @contextlib.contextmanager
-def forging(forger: type[Forger] = Forger) -> Iterator[str]:
+def forging(said: Iterable[str]) -> Iterator[str]:
+    forger = type("Saying", (Forger,), {"said": said})
     with ThreadingHTTPServer(("127.0.0.1", 0), forger) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -87,7 +86,7 @@ def scraping(job: str, address: str, whose: dict[str, str]) -> str:
 
 def believed(job: str, place: Path, whose: dict[str, str]) -> list[dict[str, str]]:
     """Return what a Prometheus believes that scrapes a forger as this job, with the labels of its target."""
-    with forging() as address:
+    with forging([FORGED]) as address:
         with running(place / "data", scraping(job, address, whose)) as url:
             until(lambda: series(url, "process_start_time_seconds"), "it is scraped")
             found = series(url, '{__name__!~"scrape_.*",job=~".+"}')
@@ -110,17 +109,57 @@ def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Pat
     found = {one["__name__"]: one for one in believed("shai-loadgen", tmp_path, whose)}
     assert set(found) == {"up", "process_start_time_seconds", "shai_load_violations_total"}
     said = found["shai_load_violations_total"]
-    assert {name: said[name] for name in ("cluster", "namespace") if name in said} == whose
+    assert set(said) - {"__name__", "job", "instance"} == set(whose)
 
 
-def test_who_answers_for_the_load_generator_cannot_fill_the_disk(tmp_path: Path) -> None:
-    with forging(Flooder) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
+class Endless:
+    """An answer without an end, again for each scrape."""
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.repeat("# " + "x" * 65_534 + "\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([f'shai_load_violations_total{{scenario="s{number}"}} 1\n' for number in range(3_000)], "sample limit"),
+        ([f'shai_load_violations_total{{scenario="{"s" * 1_000}"}} 1\n'], "label_value_length_limit"),
+        (Endless(), "body size limit"),
+    ],
+    ids=["many", "long", "endless"],
+)
+def test_one_answer_for_the_load_generator_cannot_fill_prometheus(
+    tmp_path: Path, said: Iterable[str], why: str
+) -> None:
+    with forging(said) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
         until(lambda: series(url, "up == 0"), "its scrape has failed")
+        with urllib.request.urlopen(f"{url}/api/v1/targets") as answer:  # noqa: S310
+            (target,) = json.load(answer)["data"]["activeTargets"]
+        assert why in target["lastError"]
         assert not series(url, "shai_load_violations_total")
 
 
+def test_what_is_said_for_the_load_generator_ends_with_it_and_is_no_text_of_an_alert(tmp_path: Path) -> None:
+    later = int(time.time() + 590) * 1000
+    said = [
+        f'shai_load_violations_total{{pipeline="syse"}} 1 {later}\n',
+        'shai_load_violations_total{pipeline="syse of the production cluster"} 1\n',
+        'shai_load_violations_total{scenario="steady\\nCall 555-0100"} 1\n',
+    ]
+    with forging(said) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
+        until(lambda: series(url, "up == 1"), "it is scraped")
+        (found,) = series(url, "shai_load_violations_total")
+        assert found["pipeline"] == "syse"
+        assert series(url, "time() - timestamp(shai_load_violations_total) >= 0"), "no sample is of the future"
+
+
 def kept(job: str) -> re.Pattern[str]:
-    (keep,) = [one for one in JOBS[job]["metric_relabel_configs"] if one.get("action") == "keep"]
+    """Return which metrics a job keeps."""
+    (keep,) = [
+        one
+        for one in JOBS[job]["metric_relabel_configs"]
+        if one.get("action") == "keep" and one["source_labels"] == ["__name__"]
+    ]
     return re.compile(keep["regex"])
 
 
@@ -131,6 +170,12 @@ def test_a_job_keeps_the_metrics_of_its_program_and_no_others(job: str) -> None:
         for name in names:
             assert bool(kept(job).fullmatch(name)) == (title == OF[job]), name
     assert kept(job).fullmatch("process_cpu_seconds_total")
+
+
+def test_all_labels_of_the_load_generator_are_kept() -> None:
+    (keep,) = [one for one in JOBS["shai-loadgen"]["metric_relabel_configs"] if one.get("action") == "labelkeep"]
+    (generator,) = [program for program in reference.PROGRAMS if program.title == OF["shai-loadgen"]]
+    assert {label["name"] for metric in generator.table() for label in metric["labels"]} < set(keep["regex"].split("|"))
 
 
 def test_no_label_of_the_operator_is_one_of_its_target() -> None:
@@ -147,6 +192,7 @@ def test_the_prometheus_operator_gets_the_same_limits(file: str) -> None:
     names = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
     relabelings = [{names.get(key, key): value for key, value in one.items()} for one in made["metricRelabelings"]]
     assert relabelings == JOBS["shai-operator"]["metric_relabel_configs"]
+    assert made["honorTimestamps"] is JOBS["shai-operator"]["honor_timestamps"] is False
     assert "honorLabels" not in made
 
 
@@ -154,5 +200,5 @@ def test_the_page_shows_the_same_limits() -> None:
     page = (generate.ROOT / "docs" / "operations.md").read_text()
     (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "shai-operator" in block]
     jobs = {job["job_name"]: job for job in yaml.safe_load(block)["scrape_configs"]}
-    shown = jobs["shai-operator"]["metric_relabel_configs"]
-    assert shown == JOBS["shai-operator"]["metric_relabel_configs"]
+    for field in ("metric_relabel_configs", "honor_timestamps"):
+        assert jobs["shai-operator"][field] == JOBS["shai-operator"][field]
