@@ -11,9 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _place_of_loadgen(checkout: Path) -> str:
-    words = [checkout / ".venv" / "bin" / "python", "-c", "import loadgen; print(loadgen.__file__)"]
+    words = [str(checkout / ".venv" / "bin" / "python"), "-c", "import loadgen; print(loadgen.__file__)"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(words, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(words, cwd="/", env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def test_an_environment_shared_by_a_link_finds_the_packages_of_each_checkout(tmp_path: Path) -> None:

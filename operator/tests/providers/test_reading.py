@@ -42,6 +42,9 @@ async def test_files_are_copied_and_links_are_not_followed(site: Site, tmp_path:
     (data / "queries.txt").symlink_to(secret)
     (data / "elsewhere").symlink_to(tmp_path)
     os.mkfifo(data / "waiting")
+    copies = data.parent / "copies"  # of a run that was ended
+    copies.mkdir()
+    (copies / "0").write_text("old")
     with (data / "dataset.json").open("wb") as endless:  # a task of the pipeline may make its files as long as it likes
         endless.truncate(300 << 20)
     files = ["keys.jsonl", "queries.txt", "facts/population.jsonl", "dataset.json"]
