@@ -24,22 +24,27 @@ func (p *Pipeline) decide(
 	found := who.decide(f, p.services.state(), begun)
 	took := time.Since(begun)
 	told := []audit.Told{asked}
-	if !found.Allowed {
-		p.counts.Refused(what.String())
-		name, why := causeOf(found.Decision, conduit)
-		if who.mode == wire.ModeAudit {
-			found.Allowed, found.WouldDeny = true, found.Reason
-			p.counts.WouldDeny(name, metrics.InAudit, why)
-		} else {
-			told = append(told, p.counts.Denied(who.Task, name, why))
-		}
+	forbidden := !found.Allowed
+	name, why := causeOf(found.Decision, conduit)
+	switch {
+	case forbidden && who.mode == wire.ModeAudit:
+		found.Allowed, found.WouldDeny = true, found.Reason
+	case forbidden:
+		told = append(told, p.counts.Denied(who.Task, name, why))
 	}
 	unrecorded := found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic()
 	if !unrecorded {
-		if err := p.recordDecision(f, found, took, told...); err != nil && found.Allowed {
+		err := p.recordDecision(f, found, took, told...)
+		switch {
+		case err != nil && found.Allowed:
 			p.counts.Denied(who.Task, "", metrics.Unrecorded)
 			found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+		case forbidden && found.Allowed:
+			p.counts.WouldDeny(name, metrics.InAudit, why)
 		}
+	}
+	if forbidden || !found.Allowed {
+		p.counts.Refused(what.String())
 	}
 	p.counts.Decided(p.manifestName(conduit), what.String(), found.Allowed)
 	return found.Decision
@@ -80,8 +85,8 @@ func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, cond
 	return found.Decision
 }
 
-// recordDecision writes the audit record of a decision, and counts the denials of each
-// policy in mode Audit or Warn.
+// recordDecision writes the audit record of a decision. Then it counts the denials of each
+// policy in mode Audit or Warn: without a record the access is refused.
 func (p *Pipeline) recordDecision(
 	f decision.Flow, found decision.Decision, took time.Duration, told ...audit.Told,
 ) error {
@@ -108,11 +113,14 @@ func (p *Pipeline) recordDecision(
 	case found.WouldDeny != "":
 		event.Reason = "would be denied: " + found.WouldDeny
 	}
+	if err := p.record(event, told...); err != nil {
+		return err
+	}
 	for _, r := range found.Relaxed {
 		name, why := unmetBy(r.Policy, f.Conduit)
 		p.counts.WouldDeny(name, string(r.Mode), why)
 	}
-	return p.record(event, told...)
+	return nil
 }
 
 // refused counts and records an access that was refused without a policy's decision. asked are
