@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
@@ -32,13 +34,13 @@ func (p *Pipeline) decide(
 	case forbidden:
 		told = append(told, p.counts.Denied(who.Task, name, why))
 	}
-	unrecorded := found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic()
-	if !unrecorded {
+	silent := found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic()
+	if !silent {
 		err := p.recordDecision(f, found, took, told...)
 		switch {
 		case err != nil && found.Allowed:
 			p.counts.Denied(who.Task, "", metrics.Unrecorded)
-			found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+			found.Decision = unrecorded(err)
 		case forbidden && found.Allowed:
 			p.counts.WouldDeny(name, metrics.InAudit, why)
 		}
@@ -50,9 +52,20 @@ func (p *Pipeline) decide(
 	return found.Decision
 }
 
+// errUnrecorded is why an access that would be allowed is refused when it cannot be recorded.
+var errUnrecorded = errors.New("the decision cannot be recorded")
+
+// unrecorded returns the refusal of an access that cannot be recorded.
+func unrecorded(err error) policy.Decision {
+	err = fmt.Errorf("%w: %w", errUnrecorded, err)
+	return policy.Decision{Reason: err.Error(), Err: err}
+}
+
 // causeOf returns the policy that has denied an access, "" if none has, and why.
 func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why metrics.Reason) {
 	switch {
+	case errors.Is(found.Err, errUnrecorded):
+		return "", metrics.Unrecorded
 	case conduit.Policy == nil && conduit.Kind != policy.ConnectionConduit:
 		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:
@@ -80,7 +93,7 @@ func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, cond
 		return found.Decision
 	}
 	if err := p.recordDecision(f, found, time.Since(begun)); err != nil {
-		return policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+		return unrecorded(err)
 	}
 	return found.Decision
 }

@@ -70,3 +70,32 @@ func TestWhatIsUnrecordedIsCountedAsRefused(t *testing.T) {
 		"shai_would_deny_total Audit diary taint":    0,
 	})
 }
+
+// A task does not start if what a policy in mode Audit forbids cannot be recorded. That is the reason
+// which is counted.
+func TestADirectoryIsNotGivenUnrecorded(t *testing.T) {
+	p := bare(t)
+	p.apply(strings.NewReplacer("  taint: {name: open}\n  reads: [documents]", "  taint: {name: open}\n  reads: [kept]\n  writes: [kept]",
+		"    - name: web\n", "    - name: kept\n      kind: file\n      directory: true\n"+
+			"      paths: [{path: /kept/**, policy: {name: kept}}]\n    - name: web\n").Replace(pipelinetest.Bare) + `
+---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: kept}
+spec: {mode: Audit, text: "read :- true. update :- sKeyIs(\"carol\")."}
+`)
+	a := p.tasks["collector"].starts()
+	if _, err := a.task.perimeter(true, a); err != nil {
+		t.Fatal(err)
+	}
+	p.recordsNothing()
+	if _, err := a.task.perimeter(true, a); err == nil {
+		t.Error("the task gets the directory without a record")
+	}
+	p.expectMeasured("afterwards", map[string]float64{
+		"shai_denials_total  unrecorded collector": 1,
+		"shai_denials_total  limit collector":      0,
+		"shai_refusals_total write":                1,
+		"shai_would_deny_total Audit kept policy":  1,
+	})
+}
