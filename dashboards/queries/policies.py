@@ -135,7 +135,7 @@ PANELS = (
     Panel(
         "by-operation",
         "Refused per second, by operation",
-        "Accesses and system calls that were refused or, in mode audit, would have been.",
+        "Accesses, logins and system calls that were refused or, in mode audit, would have been.",
         Kind.TIMESERIES,
         "ops",
         (Query(f"sum by (operation) (rate(shai_refusals_total{{{PIPELINE}}}[$__rate_interval]))", "{{operation}}"),),

@@ -93,7 +93,7 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 		nativeOpens: m.perPipeline("shai_native_opens_total",
 			"Opens that the kernel allowed by itself. Workers say their number, which is bounded, but no evidence."),
 		refusals: m.perPipeline("shai_refusals_total",
-			"Accesses and system calls that were refused, or would have been in mode audit.", operationLabel),
+			"Accesses, logins and system calls that were refused, or would have been in mode audit.", operationLabel),
 		denials: m.perPipeline("shai_denials_total", "Accesses, logins and system calls that were denied.",
 			taskLabel, forbidsLabel, reasonLabel),
 		wouldDeny: m.perPipeline("shai_would_deny_total",

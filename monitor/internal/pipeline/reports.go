@@ -176,6 +176,7 @@ func (v *supervised) refusedLogin(s *session, event supervision.Event, login *me
 		s.mu.Unlock()
 	}
 	p.counts.Bound(metrics.Refused)
+	p.counts.Refused("authenticate")
 	// A refusal stays one, recorded or not; a failure is counted.
 	_ = p.record(audit.Event{
 		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",

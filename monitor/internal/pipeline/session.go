@@ -216,6 +216,7 @@ func (s *session) authenticate(sequence uint64, message wire.Message, login *met
 	s.pipeline.counts.Bound(result)
 	bound := wire.Bound{}
 	if err != nil {
+		s.pipeline.counts.Refused(event.Operation)
 		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
 	} else {
 		bound.Instance = wire.Shorten(holds.subject.Instance)

@@ -10,6 +10,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -98,4 +99,29 @@ spec: {mode: Audit, text: "read :- true. update :- sKeyIs(\"carol\")."}
 		"shai_refusals_total write":                1,
 		"shai_would_deny_total Audit kept policy":  1,
 	})
+}
+
+// A login that is refused is a refusal and a denial, whoever has refused it, and so is one that cannot be
+// recorded.
+func TestRefusedLoginsAreCounted(t *testing.T) {
+	p := probe(t, SessionLimits{})
+	expect := func(when string, logins, unrecorded float64) {
+		t.Helper()
+		p.expectMeasured(when, map[string]float64{
+			"shai_denials_total  login worker":      logins,
+			"shai_denials_total  unrecorded worker": unrecorded,
+			"shai_refusals_total authenticate":      logins + unrecorded,
+			"shai_session_bindings_total refused":   logins + unrecorded,
+		})
+	}
+	p.wireSession(t).authenticate("mallory")
+	expect("by the monitor", 1, 0)
+	v, _ := superviseBare(t, p)
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventRefused, Principal: "mallory", Peer: peerInGermany, Reason: "the signature is wrong"}}})
+	expect("by a supervisor", 2, 0)
+	s := p.wireSession(t)
+	p.recordsNothing()
+	s.authenticate("alice")
+	expect("without a record", 2, 1)
 }
