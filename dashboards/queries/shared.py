@@ -26,8 +26,8 @@ REFUSED = Panel(
 WOULD_REFUSE = Panel(
     "would-refuse",
     "Accesses that would be refused",
-    "Accesses in the chosen range that were allowed only because the policy that forbids them is in mode Audit or "
-    "Warn, or the pipeline in mode audit.",
+    "Accesses in the chosen range that were allowed only because the policies that forbid them are in mode Audit or "
+    "Warn, once for each of these policies, or because the pipeline is in mode audit.",
     Kind.STAT,
     "short",
     (Query(_events("shai_would_deny_total"), "would be refused"),),

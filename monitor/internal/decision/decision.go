@@ -7,6 +7,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type Flow struct {
 type Decision struct {
 	policy.Decision
 	WouldDeny string    // their reason; "" if nothing would be denied
-	Relaxed   []Relaxed // the policies that would deny it
+	Relaxed   []Relaxed // the policies that would deny it, each once whatever its arguments
 }
 
 // ByEveryPolicy reports whether no policy forbids the flow, not even one in mode Audit or
@@ -64,10 +65,21 @@ func Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	out := Decision{Decision: enforced, WouldDeny: all.Reason}
 	for _, p := range all.Unmet {
 		if waive(p) {
-			out.Relaxed = append(out.Relaxed, Relaxed{p, state.ModeOf(p)})
+			out.relax(Relaxed{p, state.ModeOf(p)})
 		}
 	}
 	return out
+}
+
+// relax adds policies that would deny the flow. A taint may hold one of them for each user: the
+// mode is that of the policy, so they count as one.
+func (d *Decision) relax(list ...Relaxed) {
+	for _, one := range list {
+		known := func(r Relaxed) bool { return r.Policy.Template().File() == one.Policy.Template().File() }
+		if !slices.ContainsFunc(d.Relaxed, known) {
+			d.Relaxed = append(d.Relaxed, one)
+		}
+	}
 }
 
 // Would returns the audit log's text about an access that is allowed because the policies

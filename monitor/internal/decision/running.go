@@ -84,8 +84,9 @@ func (s *settlement) settle(state *catalog.State, length int, ask func(i int) De
 	decide := func(i int) Decision {
 		found := ask(i)
 		if out.WouldDeny == "" {
-			out.WouldDeny, out.Relaxed = found.WouldDeny, found.Relaxed
+			out.WouldDeny = found.WouldDeny
 		}
+		out.relax(found.Relaxed...)
 		return found
 	}
 	for _, i := range s.changing {

@@ -97,7 +97,8 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 		denials: m.perPipeline("shai_denials_total", "Accesses, logins and system calls that were denied.",
 			taskLabel, forbidsLabel, reasonLabel),
 		wouldDeny: m.perPipeline("shai_would_deny_total",
-			"Accesses that were allowed only because the policy that forbids them, or the pipeline, denies nothing.",
+			"Accesses that were allowed only because the policies that forbid them, or the pipeline, deny nothing: "+
+				"once for each policy in mode Audit or Warn, once for a pipeline in mode audit.",
 			forbidsLabel, Label{"mode", "Audit or Warn: of the policy; audit: of the pipeline"}, reasonLabel),
 		learned: m.perPipeline("shai_learned_classes_total",
 			"Classes that capability sets have gained because a session asked for a document of them."),

@@ -93,18 +93,13 @@ func TestWhatSupervisorsCount(t *testing.T) {
 func TestReasonsOfDenials(t *testing.T) {
 	p := bare(t)
 	p.analyze()
-	conduit := func(name string) policy.Conduit {
-		found, _ := p.services.conduitNamed(name)
-		found.Name = name
-		return found
-	}
 	alice := actor{Subject: p.setOf("worker(alice, de)").subject, mode: wire.ModeShai}
 	bob := actor{Subject: p.setOf("worker(bob, de)").subject, mode: wire.ModeShai}
-	p.decide(nil, bob, policy.Read, conduit("/dropbox/1.txt"))
-	p.decide(nil, alice, policy.Write, conduit("/open/1.txt"))
-	p.decide(nil, alice, policy.Read, conduit("/nowhere"))
-	p.decide(nil, actor{Subject: bob.Subject, mode: wire.ModeAudit}, policy.Read, conduit("/dropbox/1.txt"))
-	p.decide(nil, actor{Subject: alice.Subject, mode: wire.ModeAudit}, policy.Write, conduit("/open/1.txt"))
+	p.decide(nil, bob, policy.Read, p.conduit("/dropbox/1.txt"))
+	p.decide(nil, alice, policy.Write, p.conduit("/open/1.txt"))
+	p.decide(nil, alice, policy.Read, policy.Conduit{Name: "/nowhere"})
+	p.decide(nil, actor{Subject: bob.Subject, mode: wire.ModeAudit}, policy.Read, p.conduit("/dropbox/1.txt"))
+	p.decide(nil, actor{Subject: alice.Subject, mode: wire.ModeAudit}, policy.Write, p.conduit("/open/1.txt"))
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "ptrace", Errno: 1})
 	p.Refused(sandbox.RefusedCall{Task: pipelinetest.NewTask("worker", 0), Call: "openat", Errno: unix.EMFILE,
 		Unavailable: true})
@@ -127,4 +122,38 @@ func TestReasonsOfDenials(t *testing.T) {
 		"shai_conduit_decisions_total true documents write":  1,
 		"shai_conduit_decisions_total false  read":           1,
 	})
+}
+
+// An access that several policies in mode Audit forbid counts once for each of them, however many users
+// a policy protects the data of, and however the taint is tracked.
+func TestEachPolicyCountsAnAccessOnce(t *testing.T) {
+	tried := strings.NewReplacer("{name: diary}\nspec:\n", "{name: diary}\nspec:\n  mode: Audit\n",
+		"spec: {text: \"read :- sKeyIs", "spec: {mode: Audit, text: \"read :- sKeyIs").Replace(pipelinetest.Bare)
+	read := []string{"/diary/alice/1.txt", "/diary/bob/1.txt", "/dropbox/1.txt"}
+	for _, mode := range append([]wire.Mode{wire.ModeShai}, dynamicModes...) {
+		p := bare(t)
+		p.apply(tried)
+		allowed := false
+		if mode.IsDynamic() {
+			s := p.begins(mode, "carol", unchanged)
+			for _, name := range read {
+				p.reads(s, name)
+			}
+			allowed = s.sends().Errno == 0
+		} else {
+			p.analyze()
+			who := actor{Subject: p.setOf("worker(alice, de)").subject, mode: mode}
+			who.Taint = policy.Label{}
+			for _, name := range read {
+				who.Taint = who.Taint.Join(p.conduit(name).Label())
+			}
+			allowed = p.decide(nil, who, policy.Write, p.conduit("/open/1.txt")).Allowed
+		}
+		if !allowed {
+			t.Errorf("%v: it is refused", mode)
+		}
+		p.expectMeasured(mode.String(), map[string]float64{
+			"shai_would_deny_total Audit diary taint": 1, "shai_would_deny_total Audit dropbox taint": 1,
+		})
+	}
 }
