@@ -35,6 +35,9 @@ type Flow struct {
 // allowed, and the decision holds their reason.
 type Decision struct {
 	policy.Decision
+	// Onward says that a read was decided on by where the data could flow from then on, and not
+	// by the policy of what is read.
+	Onward    bool
 	WouldDeny string    // their reason; "" if nothing would be denied
 	Relaxed   []Relaxed // the policies that would deny it, each once whatever its arguments
 }

@@ -125,10 +125,11 @@ func NewRunning(labels []policy.Label, held []policy.Conduit) *Running {
 
 // Read decides on a read, and adds what is read to the taint if it is allowed. No label
 // forbids a read by itself. It is refused if a held conduit does not keep the label: a write
-// to that conduit could not be refused any more.
+// to that conduit could not be refused any more. The decision is Onward.
 func (r *Running) Read(f Flow, state *catalog.State, now time.Time) Decision {
 	label := f.Conduit.Label()
 	found := r.Keeps(f.Who, label, state, now)
+	found.Onward = true
 	if found.Allowed {
 		r.join(label)
 	}

@@ -5,6 +5,7 @@
 package pipeline
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,29 @@ func TestEachPolicyCountsAnAccessOnce(t *testing.T) {
 		}
 		p.expectMeasured(mode.String(), map[string]float64{
 			"shai_would_deny_total Audit diary taint": 1, "shai_would_deny_total Audit dropbox taint": 1,
+		})
+	}
+}
+
+// In mode dynamic a read is refused for what is open for writing, and never by the policy of what is read.
+// The reason is the same if the policy is in mode Audit.
+func TestAReadIsRefusedForWhatIsOpenForWriting(t *testing.T) {
+	for text, series := range map[string]string{
+		pipelinetest.Bare: "shai_denials_total diary taint collector", diaryTried: "shai_would_deny_total Audit diary taint",
+	} {
+		p, self := bare(t), os.Getpid()
+		p.apply(text)
+		p.tasks["collector"].starts()
+		p.must(p.SwitchTo(wire.ModeDynamic))
+		if verdict := p.opens(pipelinetest.NewTask("collector", self), self, "/open/1.txt", unix.O_WRONLY); verdict.Errno != 0 {
+			t.Fatal(verdict.Reason)
+		}
+		verdict := p.opens(pipelinetest.NewTask("collector", self), self, "/diary/alice/1.txt", unix.O_RDONLY)
+		if refused := verdict.Errno != 0; refused != (text == pipelinetest.Bare) {
+			t.Errorf("refused: %v (%s)", refused, verdict.Reason)
+		}
+		p.expectMeasured("afterwards", map[string]float64{
+			series: 1, strings.Replace(series, "taint", "policy", 1): 0,
 		})
 	}
 }

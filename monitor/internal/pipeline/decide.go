@@ -27,7 +27,7 @@ func (p *Pipeline) decide(
 	took := time.Since(begun)
 	told := []audit.Told{asked}
 	forbidden := !found.Allowed
-	name, why := causeOf(found.Decision, conduit)
+	name, why := causeOf(found, conduit)
 	switch {
 	case forbidden && who.mode == wire.ModeAudit:
 		found.Allowed, found.WouldDeny = true, found.Reason
@@ -62,21 +62,23 @@ func unrecorded(err error) policy.Decision {
 }
 
 // causeOf returns the policy that has denied an access, "" if none has, and why.
-func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why metrics.Reason) {
+func causeOf(found decision.Decision, conduit policy.Conduit) (name string, why metrics.Reason) {
 	switch {
 	case errors.Is(found.Err, errUnrecorded):
 		return "", metrics.Unrecorded
 	case conduit.Policy == nil && conduit.Kind != policy.ConnectionConduit:
 		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:
-		return unmetBy(found.Unmet[0], conduit)
+		return unmetBy(found.Unmet[0], found, conduit)
 	}
 	return "", metrics.Limit // more than is tracked, or than a decision may take
 }
 
-// unmetBy returns the name of a policy with an unmet demand, and whose it is.
-func unmetBy(unmet *policy.Policy, conduit policy.Conduit) (name string, why metrics.Reason) {
-	if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
+// unmetBy returns the name of a policy that a decision found an unmet demand of, and whose it is.
+func unmetBy(
+	unmet *policy.Policy, found decision.Decision, conduit policy.Conduit,
+) (name string, why metrics.Reason) {
+	if !found.Onward && conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
 		return unmet.Template().File(), metrics.ByPolicy
 	}
 	return unmet.Template().File(), metrics.ByTaint
@@ -85,17 +87,17 @@ func unmetBy(unmet *policy.Policy, conduit policy.Conduit) (name string, why met
 // decideAhead decides on descriptors that a task or session gets once, before it uses
 // them. An allowed decision is recorded only if an unenforced policy would deny it. The
 // caller reports a refusal.
-func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, conduit policy.Conduit) policy.Decision {
+func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, conduit policy.Conduit) decision.Decision {
 	f := decision.Flow{Who: who, What: what, Conduit: conduit}
 	begun := time.Now()
 	found := decision.Decide(f, p.services.state(), begun)
 	if found.WouldDeny == "" {
-		return found.Decision
+		return found
 	}
 	if err := p.recordDecision(f, found, time.Since(begun)); err != nil {
-		return unrecorded(err)
+		return decision.Decision{Decision: unrecorded(err)}
 	}
-	return found.Decision
+	return found
 }
 
 // recordDecision writes the audit record of a decision. Then it counts the denials of each
@@ -130,7 +132,7 @@ func (p *Pipeline) recordDecision(
 		return err
 	}
 	for _, r := range found.Relaxed {
-		name, why := unmetBy(r.Policy, f.Conduit)
+		name, why := unmetBy(r.Policy, found, f.Conduit)
 		p.counts.WouldDeny(name, string(r.Mode), why)
 	}
 	return nil
