@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +14,6 @@ import (
 type Pipeline struct {
 	metrics *Metrics
 	scope   *scope
-	failing atomic.Bool // its last analysis that was not cancelled
 	close   sync.Once
 
 	policies []Policy // for TryOut
@@ -205,18 +203,19 @@ func (p *Pipeline) Learned(classes int) { p.add(p.metrics.learned, uint64(max(0,
 // Foreseen counts an instance that was analysed when its first session began.
 func (p *Pipeline) Foreseen() { p.add(p.metrics.foreseen, 1) }
 
-var analysisResults = []string{"succeeded", "failed", "cancelled"}
+// Results of runs of the analysis.
+const (
+	Succeeded = "succeeded"
+	Failed    = "failed"
+	Cancelled = "cancelled"
+)
 
-// AnalysisEnded counts a run of the analysis: "succeeded", "failed" or "cancelled".
+var analysisResults = []string{Succeeded, Failed, Cancelled}
+
+// AnalysisEnded counts a run of the analysis: [Succeeded], [Failed] or [Cancelled].
 func (p *Pipeline) AnalysisEnded(result string) {
-	if result != "cancelled" { // which says nothing of what is wrong, or was
-		p.failing.Store(result == "failed")
-	}
 	p.add(p.metrics.analyses, 1, result)
 }
-
-// AnalysisFailing says whether the last run of the analysis failed, but for those that were cancelled.
-func (p *Pipeline) AnalysisFailing() bool { return p.failing.Load() }
 
 // Restarted counts a task that is to be started again.
 func (p *Pipeline) Restarted(task string) { p.add(p.metrics.restarts, 1, p.task(task)) }

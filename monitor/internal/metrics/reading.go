@@ -87,7 +87,8 @@ func (m *Metrics) declareAnalysis(r *Readings) {
 	r.AnalysisSuccess = m.gauge("shai_analysis_last_success_timestamp_seconds", seconds,
 		"When the last successful analysis began.", pipelineLabel).merged(smallest)
 	r.AnalysisFailing = m.gauge("shai_analysis_failing", noUnit,
-		"1 if the last run of the analysis that was not cancelled failed, 0 if it succeeded, or none has ended.",
+		"1 if a run of the analysis failed and none of as large a scope has succeeded since, else 0. "+
+			"Runs that were cancelled change nothing.",
 		pipelineLabel).merged(largest)
 	r.AnalysisDuration = m.gauge("shai_analysis_duration_seconds", seconds, "How long the last successful analysis took.",
 		pipelineLabel).merged(largest)

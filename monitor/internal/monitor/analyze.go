@@ -10,6 +10,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 )
@@ -21,6 +22,45 @@ type analyzed struct {
 	result *analysis.Result // nil before the first run
 	report api.Analysis     // of the last full run
 }
+
+// analysisRuns is what is known about the runs of a pipeline's analysis. It lasts while the pipeline's
+// manifests change: they do not correct what a run has failed for.
+type analysisRuns struct {
+	last                    api.AnalysisRun
+	failedAll, failedActive bool // the last run of a scope that was not cancelled failed
+}
+
+// ran notes a run of the analysis. A cancelled one says nothing of what is wrong, or was; and what is
+// wrong with all instances may have nothing to do with those of open sessions.
+func (m *Monitor) ran(name string, run api.AnalysisRun, result string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.runs[name]
+	if known == nil {
+		known = &analysisRuns{}
+		m.runs[name] = known
+	}
+	known.last = run
+	switch {
+	case result == metrics.Cancelled:
+	case run.Scope == api.ScopeActive:
+		known.failedActive = result == metrics.Failed
+	case result == metrics.Failed:
+		known.failedAll = true
+	default:
+		known.failedAll, known.failedActive = false, false
+	}
+}
+
+// forgetRuns forgets those of a pipeline that is removed.
+func (m *Monitor) forgetRuns(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.runs, name)
+}
+
+// failing reports whether a run has failed and none of as large a scope has succeeded since.
+func (r *analysisRuns) failing() bool { return r.failedAll || r.failedActive }
 
 // Analyze implements [api.Service].
 func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis,
@@ -46,17 +86,15 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline.Pipeline, request api
 		Succeeded: err == nil}
 	event := audit.Event{Kind: audit.Analysis, Pipeline: p.Name(), Operation: "analyze", Allowed: err == nil,
 		Reason: fmt.Sprintf("instances: %d, in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
-	result := "succeeded"
+	result := metrics.Succeeded
 	if err != nil {
-		run.Message, event.Reason, result = err.Error(), err.Error(), "failed"
+		run.Message, event.Reason, result = err.Error(), err.Error(), metrics.Failed
 	}
 	if err != nil && ctx.Err() != nil {
-		result = "cancelled"
+		result = metrics.Cancelled
 	}
 	p.Counts().AnalysisEnded(result)
-	m.mu.Lock()
-	m.runs[p.Name()] = run
-	m.mu.Unlock()
+	m.ran(p.Name(), run, result)
 	m.record(event)
 	return report, err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/waiting"
 )
@@ -158,6 +159,55 @@ func TestAFailingAnalysisIsSeenUntilOneSucceeds(t *testing.T) {
 		}
 		_, err := m.Analyze(step.ctx(), api.AnalyzeRequest{}, func(api.Progress) {})
 		if (err == nil) != (step.name == "succeeded") {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := countOf(t, m, "shai_analysis_failing", "bare"); got != step.want {
+			t.Errorf("%s: failing is %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// A failure lasts over changes of the manifests that do not make the analysis succeed, and over runs that
+// have looked at less. It ends with the pipeline.
+func TestOnlyASuccessEndsAFailingAnalysis(t *testing.T) {
+	m, _ := bareMonitor(t)
+	analyze := func(scope string) func() error {
+		return func() error {
+			_, err := m.Analyze(t.Context(), api.AnalyzeRequest{Scope: scope}, func(api.Progress) {})
+			return err
+		}
+	}
+	apply := func(text string) func() error { return func() error { return applyText(m, text) } }
+	changed := strings.Replace(pipelinetest.Bare, "  revocation: lazy\n", "  revocation: immediate\n", 1)
+	removed, _, _ := strings.Cut(pipelinetest.Bare, "---\napiVersion: shai.dev/v1alpha1\nkind: Task\n")
+	obstacle := filepath.Join(m.analysisPath("bare"), "in the way") // a result cannot be stored there
+	for _, step := range []struct {
+		name     string
+		do       func() error
+		obstacle bool
+		want     float64
+	}{
+		{"all fails", analyze(api.ScopeAll), true, 1},
+		{"a change without an analysis", apply(changed), true, 1},
+		{"active succeeds", analyze(api.ScopeActive), false, 1},
+		{"all succeeds", analyze(api.ScopeAll), false, 0},
+		{"active fails", analyze(api.ScopeActive), true, 1},
+		{"active succeeds after active", analyze(api.ScopeActive), false, 0},
+		{"active fails again", analyze(api.ScopeActive), true, 1},
+		{"all succeeds after active", analyze(api.ScopeAll), false, 0},
+		{"all fails again", analyze(api.ScopeAll), true, 1},
+		{"the pipeline is removed", apply(removed), true, -1},
+		{"another of its name comes", apply(pipelinetest.Bare), false, 0},
+	} {
+		if err := os.RemoveAll(m.analysisPath("bare")); err != nil {
+			t.Fatal(err)
+		}
+		if step.obstacle {
+			if err := os.MkdirAll(obstacle, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := step.do(); (err != nil) != strings.Contains(step.name, "fails") {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		if got := countOf(t, m, "shai_analysis_failing", "bare"); got != step.want {

@@ -15,7 +15,6 @@ import (
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/metrics"
-	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/taskid"
@@ -75,6 +74,6 @@ type Monitor struct {
 	bundle    *manifest.Bundle // nil before the first apply
 	applied   time.Time
 	pipelines map[string]*pipeline.Pipeline
-	analyses  map[string]*analyzed // by pipeline
-	runs      map[string]api.AnalysisRun
+	analyses  map[string]*analyzed     // by pipeline
+	runs      map[string]*analysisRuns // by pipeline
 }

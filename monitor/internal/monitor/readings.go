@@ -29,6 +29,10 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	m.mu.RLock()
 	bundle, applied := m.bundle, m.applied
 	pipelines, analyses := maps.Clone(m.pipelines), maps.Clone(m.analyses)
+	failing := map[string]bool{}
+	for name, known := range m.runs {
+		failing[name] = known.failing()
+	}
 	m.mu.RUnlock() // changes of facts wait for mu, sessions for them, and to read all pipelines takes time
 	if bundle != nil {
 		inForce := m.state().Bundle()
@@ -37,7 +41,7 @@ func (m *Monitor) read(to *metrics.Sheet) {
 	}
 	for name, p := range pipelines {
 		p.Read(to)
-		p.Counts().Set(to, kept.AnalysisFailing, number(p.Counts().AnalysisFailing()))
+		p.Counts().Set(to, kept.AnalysisFailing, number(failing[name]))
 		if known := analyses[name]; known != nil && known.result != nil {
 			m.readAnalysis(to, p, known)
 		}

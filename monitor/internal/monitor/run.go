@@ -95,7 +95,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		metrics:  metrics.New(),
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
 		pipelines: map[string]*pipeline.Pipeline{}, analyses: map[string]*analyzed{},
-		runs: map[string]api.AnalysisRun{}, learner: newLearner(),
+		runs: map[string]*analysisRuns{}, learner: newLearner(),
 	}
 	m.sources = newFollowed(m)
 	m.metrics.ReadFrom(m.read)

@@ -68,8 +68,9 @@ func (m *Monitor) statusOf(p *pipeline.Pipeline) api.PipelineStatus {
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if run, known := m.runs[p.Name()]; known {
-		status.LastAnalysis = &run
+	if known := m.runs[p.Name()]; known != nil {
+		last := known.last
+		status.LastAnalysis = &last
 	}
 	return status
 }

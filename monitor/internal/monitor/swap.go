@@ -109,6 +109,9 @@ func (s *swap) run(ctx context.Context) error {
 		return s.rollBack(err)
 	}
 	for _, p := range s.leaving {
+		if s.next[p.Name()] == nil {
+			s.monitor.forgetRuns(p.Name())
+		}
 		p.Close()
 	}
 	return nil
