@@ -14,6 +14,7 @@ const (
 	columnWidth, rowWidth = 184, 66
 	margin                = 12
 	nameLength            = 16
+	remarkLength          = 19
 )
 
 // drawing is a graph with its places.
@@ -25,7 +26,7 @@ type drawing struct {
 
 type box struct {
 	X, Y, Width, Height, MiddleX, NameY, RemarkY, Round int
-	Name, Kind, Class, Remark                           string
+	Name, Class, Remark                                 string
 }
 
 // draw gives nodes and edges their places.
@@ -35,12 +36,12 @@ func draw(graph figure.Graph) drawing {
 		x, y := margin+node.Column*columnWidth, margin+int(node.Row*rowWidth)
 		b := box{X: x, Y: y, Width: boxWidth, Height: boxHeight,
 			MiddleX: x + boxWidth/2, NameY: y + 19, RemarkY: y + 35,
-			Name: short(node.Name, nameLength), Kind: node.Kind, Class: "conduit", Remark: node.Kind}
+			Name: short(node.Name, nameLength), Class: "conduit", Remark: short(node.Kind, remarkLength)}
 		if node.Kind == "task" {
 			b.Class, b.Round = "task", boxHeight/2
 		}
 		if node.Remark != "" {
-			b.Remark = short(node.Remark, nameLength+3)
+			b.Remark = short(node.Remark, remarkLength)
 		}
 		d.Boxes = append(d.Boxes, b)
 		d.Width, d.Height = max(d.Width, x+boxWidth+margin), max(d.Height, y+boxHeight+margin)

@@ -51,7 +51,7 @@ func report(name string) figure.Report {
 		section.Figures = append(section.Figures, f)
 	}
 	section.Figures[0].Graph = &figure.Graph{Nodes: []figure.Node{{Name: name, Kind: name, Remark: name},
-		{Name: name, Kind: "task", Column: 1}}, Edges: []figure.Edge{{From: 0, To: 1}, {From: 1, To: 0}}}
+		{Name: name, Kind: "task", Column: 1}, {Name: name, Kind: name, Column: 2}}, Edges: []figure.Edge{{From: 0, To: 1}, {From: 1, To: 0}}}
 	r.Sections = []figure.Section{section}
 	return r
 }
