@@ -5,6 +5,7 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"shai.dev/monitor/internal/report/page"
 	"shai.dev/monitor/internal/report/sources"
@@ -36,6 +38,40 @@ func TestFiguresAreWellFormed(t *testing.T) {
 		want := "read x.json: " + test.file + ": " + test.field + ": "
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s = %s: error %v, want %s…%s", test.field, test.to, err, want, test.want)
+		}
+	}
+}
+
+// An error says what is wrong and where, and does not repeat a text of megabytes.
+func TestErrorsAreBrief(t *testing.T) {
+	long := strings.Repeat("ä", 1_500_000)
+	quoted := strconv.Quote(long)
+	for name, text := range map[string]string{
+		"audit record": `{"sequence": 1, "previous": "", "time": ` + quoted + `}`,
+		"leak attempt": `{"leak": {"audit": {"time": ` + quoted + `}}}`,
+		"AnalysisRun":  `{"kind": "AnalysisRun", "status": {"startTime": ` + quoted + `}}`,
+		"latency":      `{"format": 4, "throughput": [{"sessionLength": 1}], "latency": [{"mode": ` + quoted + `, "bounds": [1]}]}`,
+		"results.json": `{"format": 4, "throughput": [{"sessionLength": 1, ` + quoted + `: 7}]}`,
+		"samples.csv":  "round,order,mode,session_length,sessions,process_cpu_seconds\n1,1,m," + long + ",1,\"{}\"\n",
+		"JSON":         `{"sequence": 1, ` + quoted,
+		"YAML":         "a: *" + long,
+	} {
+		var all sources.All
+		err := all.Add("x.json", []byte(text))
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		said := err.Error()
+		if len(said) > 1200 || !utf8.ValidString(said) || !strings.HasPrefix(said, "read x.json: ") ||
+			!strings.Contains(said, name) {
+			t.Errorf("%s: %d bytes: %.300q", name, len(said), said)
+		}
+		if name == "JSON" && !strings.HasSuffix(said, "or leave it out") {
+			t.Errorf("the advice is missing: %q", said)
+		}
+		if name == "YAML" && !errors.Is(err, sources.ErrUnknown) {
+			t.Errorf("it is not told from others: %q", said)
 		}
 	}
 }

@@ -32,20 +32,20 @@ func (a *All) Add(name string, text []byte) error {
 			err = a.takeSlices(samples.Slices)
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: samples.csv: %w", name, err)
+			return fmt.Errorf("read %s: samples.csv: %w", name, brief{err})
 		}
 		a.Samples = append(a.Samples, samples)
 		return nil
 	}
 	values, err := decode(text)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", name, brief{err})
 	}
 	known := false
 	for _, value := range values {
 		added, err := a.addValue(name, value)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
+			return fmt.Errorf("read %s: %w", name, brief{err})
 		}
 		known = known || added
 	}
