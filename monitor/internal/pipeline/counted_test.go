@@ -169,10 +169,13 @@ func TestAReadIsRefusedForWhatIsOpenForWriting(t *testing.T) {
 		p.apply(text)
 		p.tasks["collector"].starts()
 		p.must(p.SwitchTo(wire.ModeDynamic))
-		if verdict := p.opens(pipelinetest.NewTask("collector", self), self, "/open/1.txt", unix.O_WRONLY); verdict.Errno != 0 {
+		open := func(name string, flags int) sandbox.Verdict {
+			return p.opens(pipelinetest.NewTask("collector", self), self, name, flags)
+		}
+		if verdict := open("/open/1.txt", unix.O_WRONLY); verdict.Errno != 0 {
 			t.Fatal(verdict.Reason)
 		}
-		verdict := p.opens(pipelinetest.NewTask("collector", self), self, "/diary/alice/1.txt", unix.O_RDONLY)
+		verdict := open("/diary/alice/1.txt", unix.O_RDONLY)
 		if refused := verdict.Errno != 0; refused != (text == pipelinetest.Bare) {
 			t.Errorf("refused: %v (%s)", refused, verdict.Reason)
 		}

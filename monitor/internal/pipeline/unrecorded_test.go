@@ -16,7 +16,8 @@ import (
 )
 
 // diaryTried has policy diary in mode Audit.
-var diaryTried = strings.Replace(pipelinetest.Bare, "{name: diary}\nspec:\n", "{name: diary}\nspec:\n  mode: Audit\n", 1)
+var diaryTried = strings.Replace(pipelinetest.Bare, "{name: diary}\nspec:\n",
+	"{name: diary}\nspec:\n  mode: Audit\n", 1)
 
 // recordsNothing makes the audit log refuse every record.
 func (f *fixture) recordsNothing() {
