@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.metrics.samples import Sample
 from shai_operator.reconcile import conditions, runs
 from shai_operator.reconcile.conditions import TRUE
-from shai_operator.reconcile.objects import name, namespace, spec, status
+from shai_operator.reconcile.objects import created, name, namespace, spec, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,9 +42,9 @@ _BOUNDS = ("value", "low", "high")
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
-    """Yield the samples of all Benchmarks."""
+    """Yield the samples of all Benchmarks, first of those that have not ended: not all may be exported."""
     exported = Counter[tuple[str, str]]()
-    for benchmark in sorted(snapshot.objects["Benchmark"], key=_ended, reverse=True):
+    for benchmark in sorted(snapshot.objects["Benchmark"], key=_rank, reverse=True):
         pipeline = namespace(benchmark), str(spec(benchmark)["pipeline"])
         labels = namespace(benchmark), name(benchmark), pipeline[1]
         yield from _progress(benchmark, labels)
@@ -56,8 +56,10 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
                 yield from _figure(figure, series)
 
 
-def _ended(benchmark: Object) -> tuple[str, str]:
-    return str(status(benchmark).get("completionTime") or ""), name(benchmark)
+def _rank(benchmark: Object) -> tuple[bool, str, str, str]:
+    """Return the sort key by which one that has not ended, whose progress somebody watches, exceeds all others."""
+    ended = str(status(benchmark).get("completionTime") or "")
+    return not runs.finished(benchmark), ended, created(benchmark), name(benchmark)
 
 
 def _progress(benchmark: Object, labels: tuple[str, ...]) -> Iterator[Sample]:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
-    """Yield the samples of all policies and pipelines, of the newest runs first: not all may be exported."""
+    """Yield the samples of all policies and pipelines.
+
+    Runs that have not ended come first, then the newest: not all may be exported.
+    """
     for policy in snapshot.objects["Policy"]:
         revisions = (str(status(policy).get(field) or "") for field in ("stableRevision", "candidateRevision"))
         labels = namespace(policy), name(policy), policies.mode(policy), *revisions
@@ -26,7 +29,7 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
     for pipeline in snapshot.objects["Pipeline"]:
         yield from _conditions(pipeline)
     last: dict[tuple[str, str], Object] = {}
-    for run in sorted(snapshot.objects["AnalysisRun"], key=_made, reverse=True):
+    for run in sorted(snapshot.objects["AnalysisRun"], key=_rank, reverse=True):
         yield from _run(run)
         if conditions.holds(run, runs.SUCCEEDED):
             key = namespace(run), str(spec(run)["pipeline"])
@@ -49,6 +52,10 @@ def _run(run: Object) -> Iterator[Sample]:
     yield Sample("shai_analysis_run_info", (*labels, str(spec(run).get("trigger") or ""), reason), 1)
     if "durationMilliseconds" in status(run):
         yield Sample("shai_analysis_run_duration_seconds", labels, int(status(run)["durationMilliseconds"]) / 1e3)
+
+
+def _rank(run: Object) -> tuple[bool, str, str]:
+    return not runs.finished(run), *_made(run)
 
 
 def _made(run: Object) -> tuple[str, str]:

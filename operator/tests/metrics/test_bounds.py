@@ -61,6 +61,29 @@ def test_the_newest_analysis_runs_are_exported(monkeypatch: pytest.MonkeyPatch) 
     assert told("shai_analysis_run_info", "run", *runs) == {"search": ["b", "c"]}
 
 
+def test_analysis_runs_that_have_not_ended_come_before_newer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposition, "SERIES", 2)
+    running = {"conditions": [condition("Succeeded", "Unknown", "Running")]}
+    old = resource("AnalysisRun", "old", {"pipeline": "syse"}, running, creationTimestamp="2026-05-01T12:00:00Z")
+    assert told("shai_analysis_run_info", "run", old, *full.RUNS) == {"search": ["old", "third"]}
+
+
+def test_benchmarks_that_have_not_ended_come_first_and_then_those_that_ended_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exposition, "SERIES", 6)
+
+    def benchmark(name: str, state: str, **status: object) -> Object:
+        known = {"progress": {"done": 1, "total": 2}, "conditions": [condition("Succeeded", state)], **status}
+        return resource("Benchmark", name, {"pipeline": "syse"}, known)
+
+    ended = [benchmark(f"c-{hour}", "True", completionTime=f"2026-06-01T{hour}:00:00Z") for hour in (13, 15, 14)]
+    present = *ended, benchmark("a-runs", "Unknown"), resource("Benchmark", "b-waits", {"pipeline": "syse"})
+    exported = {"search": ["b-waits", "b-waits", "a-runs", "a-runs", "c-15", "c-15"]}
+    assert told("shai_benchmark_slices", "benchmark", *present) == exported
+    assert left_out(*present) == {"search": 4}
+
+
 def test_series_of_pools_are_all_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Administrators make them; the namespace that they name is the one that they serve."""
     monkeypatch.setattr(exposition, "SERIES", 1)
