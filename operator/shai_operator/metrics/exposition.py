@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The text that Prometheus scrapes."""
+"""The text that Prometheus scrapes.
+
+Its series of each namespace are bounded. That bounds a scrape, and not what Prometheus has: it keeps the series of
+deleted objects for its retention, and who makes and deletes objects has others in each scrape.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
     from shai_operator.metrics.samples import Snapshot
 
 SERIES = 6000
-"""Series of a metric that one namespace's objects have, the first ones: 500 pipelines with four conditions have as
-many. Who may make objects can make any number, and must not fill Prometheus."""
+"""Series of a metric that one namespace's objects have in a scrape, the first ones: 500 pipelines with four conditions
+have as many. Who may make objects can make any number, and must not make scrapes too large for Prometheus."""
 
 
 class Format(Enum):
