@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.error
+import urllib.request
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    import urllib.error
     from http.client import HTTPResponse
 
 _PIECE_BYTES = 65536
@@ -18,6 +20,20 @@ _LONGEST_TEXT = 300
 
 class AnswerError(ValueError):
     """An answer that is too long, too slow or too deep; the text says which."""
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves redirections unfollowed: a server would choose which others this machine asks, and what they are told."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nothing."""
+
+
+def redirection(error: urllib.error.HTTPError) -> str:
+    """Say what to do about a redirection that was not followed; empty: it is none."""
+    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
+        return f"redirected to {printable(error.headers.get('Location', ''))}: use that address"
+    return ""
 
 
 def read(answer: HTTPResponse | urllib.error.HTTPError, most: int, seconds: float) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from dashboards.answers import is_address, printable, read
+from dashboards.answers import NoRedirects, is_address, printable, read, redirection
 from dashboards.boards import ALL
 from dashboards.grafana.boards import document
 
@@ -43,13 +43,6 @@ _REMEDIES = {
 
 class GrafanaError(Exception):
     """Grafana did not do what it was asked for; the text says why and what to do."""
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves redirections unfollowed: they would send the token to whomever the answer names."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Follow nothing."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +84,7 @@ class Grafana:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
-        opener = urllib.request.build_opener(_NoRedirects)
+        opener = urllib.request.build_opener(NoRedirects)  # they would send the token to whomever the answer names
         try:
             with opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 found = read(answer, _MOST_BYTES, _TIMEOUT_SECONDS)
@@ -114,8 +107,8 @@ def _said(error: urllib.error.HTTPError) -> str:
         message = str(read(error, _MOST_BYTES, _TIMEOUT_SECONDS)["message"])
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = error.reason if isinstance(error.reason, str) else ""
-    if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
-        return f"redirected to {printable(error.headers.get('Location', ''))}: use that address"
+    if redirected := redirection(error):
+        return redirected
     remedy = _REMEDIES.get(HTTPStatus(error.code)) if error.code in set(HTTPStatus) else None
     text = f"status {error.code}, {printable(message)}"
     return f"{text}. {remedy[0].upper()}{remedy[1:]}" if remedy else text

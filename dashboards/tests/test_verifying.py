@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +111,32 @@ def test_no_prometheus_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err.startswith("error: no Prometheus answers at http://127.0.0.1")
     assert len(captured.err.splitlines()) == 1
     assert not captured.out
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_other_server_is_asked(capsys: pytest.CaptureFixture[str], status: int) -> None:
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_any(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Location", "/elsewhere\x1b")
+            self.end_headers()
+
+        do_GET = do_POST = handle_any  # noqa: N815, the library's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        try:
+            assert main(["verify", "--prometheus", f"http://127.0.0.1:{server.server_port}"]) == 1
+        finally:
+            server.shutdown()
+    assert asked == ["/api/v1/query_range"]
+    assert "redirected to /elsewhere\N{REPLACEMENT CHARACTER}: use that address" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["localhost:9090", "-1", "http://[", "file:///etc/passwd"])

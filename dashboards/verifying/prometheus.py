@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dashboards.answers import printable, read
+from dashboards.answers import NoRedirects, printable, read, redirection
 from dashboards.model import VARIABLES
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ class Prometheus:
     def _ask(self, path: str, asked: Mapping[str, str]) -> dict[str, Any]:
         body = urllib.parse.urlencode(asked).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data=body)  # noqa: S310, the user's URL
+        opener = urllib.request.build_opener(NoRedirects)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310, see above
+            with opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 data: dict[str, Any] = read(answer, _MOST_BYTES, _TIMEOUT_SECONDS)["data"]
                 return data
         except urllib.error.HTTPError as error:
@@ -111,6 +112,8 @@ def _step(scope: Scope) -> float:
 
 def _said(error: urllib.error.HTTPError) -> str:
     """Return what Prometheus says of a query that it refuses."""
+    if redirected := redirection(error):
+        return redirected
     try:
         return printable(str(read(error, _MOST_BYTES, _TIMEOUT_SECONDS)["error"]))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
