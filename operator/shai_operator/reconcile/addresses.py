@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 DEFAULT_RANGE = "127.0.10.0/24"
 DEFAULT_PORT = 8443
 _OWN = "$(MEMBER_ADDRESS)"
+_MEMBER = "\udc80"
+"""The address that _OWN stands for on each member: half a character, which no text from the API server has."""
 _VARIABLE = re.compile(r"\$\(([^()]*)\)")
+_PORT = re.compile(r"[0-9]{1,5}")
+_LAST_PORT = 65535
 
 
 def of_members(pool: Object) -> str:
@@ -59,25 +63,29 @@ def canonical(host: str) -> str:
 
 def refusal(pool: Object, pipeline: Object) -> str:
     """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
-    values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables take precedence
-    values.pop("MEMBER_ADDRESS", None)  # set by the provider
+    # As on members: the pool's variables take precedence, and the provider replaces $(MEMBER_ADDRESS) in their values.
+    # The monitor replaces once, and nothing in a value.
+    values = _variables(pipeline) | {key: text.replace(_OWN, _MEMBER) for key, text in _variables(pool).items()}
+    values["MEMBER_ADDRESS"] = _MEMBER
     for conduit in spec(pipeline).get("conduits") or ():
         written = str(conduit.get("listen") or "")
         listen = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), written)
         if written and not _allowed(pool, listen):
+            left = "; $(NAME) is not replaced in a variable's value, or if it is unknown" if "$(" in listen else ""
             return (
-                f"conduit {conduit.get('name')} may not listen at {listen} (JailPool {name(pool)} has the addresses "
-                f"{of_members(pool)}, and its monitors have port {port(pool)}); write {_OWN} and another port"
+                f"conduit {conduit.get('name')} may not listen at {listen.replace(_MEMBER, _OWN)} (JailPool "
+                f"{name(pool)} has the addresses {of_members(pool)}, and its monitors have port {port(pool)}); "
+                f"write {_OWN} and another port{left}"
             )
     return ""
 
 
 def _allowed(pool: Object, listen: str) -> bool:
     host, _, number = listen.rpartition(":")
-    if not (number.isascii() and number.isdecimal()) or int(number) == port(pool):
+    if not _PORT.fullmatch(number) or int(number) > _LAST_PORT or int(number) == port(pool):
         return False
     host = host.removeprefix("[").removesuffix("]")
-    if host == _OWN:
+    if host == _MEMBER:
         return True
     try:
         return ip_address(host) in ip_network(of_members(pool))

@@ -235,6 +235,15 @@ def listening(listen: str, **variables: str) -> dict[str, Any]:
         ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "8640"}, True),
         ("127.0.10.1:8640", {}, True),
         ("$(GIVEN):8640", {"GIVEN": "127.0.20.1"}, True),  # the pool's variable takes precedence
+        ("$(OWN):8640", {}, True),  # the provider replaces in the pool's values
+        ("$(MEMBER_ADDRESS):65535", {}, True),
+        ("$(HOST):8640", {"HOST": "$(MEMBER_ADDRESS)"}, False),  # the monitor does not replace in a pipeline's values
+        ("$$(HOST):8640", {"HOST": "(MEMBER_ADDRESS)"}, False),
+        ("$(A)$(B):8640", {"A": "$(MEMBER", "B": "_ADDRESS)"}, False),
+        ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "73979"}, False),
+        ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "\u0661"}, False),
+        ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "9" * 5000}, False),  # more digits than Python reads as a number
+        ("$(MEMBER_ADDRESS):65536", {}, False),
         ("127.0.20.1:8640", {}, False),
         ("0.0.0.0:8640", {}, False),
         ("[::]:8640", {}, False),
@@ -254,7 +263,7 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
 ) -> None:
     inventory = world()
     network = {"addresses": "127.0.10.0/24", "monitorPort": 9443}
-    given = [{"name": "GIVEN", "value": "127.0.10.7"}]
+    given = [{"name": "GIVEN", "value": "127.0.10.7"}, {"name": "OWN", "value": "$(MEMBER_ADDRESS)"}]
     inventory.put(
         resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network, variables=given)
     )
@@ -262,6 +271,7 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
     inventory.put(obj)
     found = definitions.acceptance(obj, valid(inventory), inventory)
     assert found.reason == ("Accepted" if allowed else "AddressNotAllowed"), found.message
+    assert found.message.isprintable()
 
 
 def test_on_the_first_visit_everything_is_unknown() -> None:
