@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ from loadgen.stacks.stack import Stack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_VARIABLE = re.compile(r"\$\(([^()]*)\)")
+_PORT = re.compile(r"[0-9]{1,5}")
+_LAST_PORT = 65535
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of <sys/socket.h>
 
 
@@ -99,8 +103,10 @@ class Member:
 
     def _address(self, listen: str) -> tuple[str, int]:
         host, _, port = listen.rpartition(":")
-        if "$(" in host or not port.isdigit():
+        if "$(" in listen:
             raise MemberError(f"member {self.name}: its front end listens at {listen!r}, of which no variable is known")
+        if not _PORT.fullmatch(port) or int(port) > _LAST_PORT:
+            raise MemberError(f"member {self.name}: its front end listens at {listen!r}, which has no port")
         return host.strip("[]"), int(port)
 
 
@@ -120,12 +126,12 @@ def read(path: Path) -> Member:
             store=Path(found["store"]) if found.get("store") else None,
             seed=Path(found["seed"]) if found.get("seed") else None,
             processes=tuple(found.get("processes") or ()),
-            variables=found.get("variables") or {},
+            variables=_texts(found.get("variables") or {}),
             twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
     except (OSError, ValueError) as error:
         raise MemberError(f"cannot read {path}: {error}") from error
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise MemberError(f"{path}: not a member's description: {error} is missing or of another type") from error
     for place in (member.shai, member.data, member.manifests, *filter(None, [member.seed])):
         if not os.access(place, os.R_OK):
@@ -151,9 +157,8 @@ def write(member: Member, path: Path) -> None:
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(f"$({name})", value)
-    return text
+    """Replace $(NAME) as the monitor does: once, and nothing in a value."""
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def peer(path: Path) -> int:
@@ -166,6 +171,13 @@ def peer(path: Path) -> int:
             raise MemberError(f"no server answers at {path}: {error}") from error
     pid: int = _CREDENTIALS.unpack(answer)[0]
     return pid
+
+
+def _texts(found: Any) -> dict[str, str]:
+    """Return variables and their values; TypeError when one is no text."""
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise TypeError("'variables'")
+    return found
 
 
 def _server(found: Mapping[str, Any]) -> Server:
