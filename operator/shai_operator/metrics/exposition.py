@@ -78,20 +78,21 @@ def _bounded(samples: Iterable[Sample]) -> dict[str, dict[tuple[str, ...], float
     A series that occurs twice counts once.
     """
     found: dict[str, dict[tuple[str, ...], float]] = {}
-    exported, left_out = Counter[tuple[str, str]](), Counter[str]()
+    exported = Counter[tuple[str, str]]()
+    left_out: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
     for name, labels, value in samples:
         series = found.setdefault(name, {})
         if labels in series:
             continue
         if BY_NAME[name].of_users:
-            full = exported[name, labels[0]] == SERIES
-            left_out[labels[0]] += full
-            if full:
+            others = left_out.setdefault(labels[0], set())
+            if exported[name, labels[0]] == SERIES:
+                others.add((name, labels))
                 continue
             exported[name, labels[0]] += 1
         series[labels] = value
     if left_out:
-        found[LEFT_OUT] = {(namespace,): count for namespace, count in left_out.items()}
+        found[LEFT_OUT] = {(namespace,): len(others) for namespace, others in left_out.items()}
     return found
 
 

@@ -54,6 +54,16 @@ def test_what_is_left_out_of_several_metrics_adds_up(monkeypatch: pytest.MonkeyP
     assert left_out(policy(1), policy(2), *full.RUNS) == {"search": 1 + 2 + 1 + 1}
 
 
+def test_series_that_occur_twice_are_left_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposition, "SERIES", 2)
+    rows = [
+        {"mode": "shai", "sessionLength": length, "figures": [full.figure("queriesPerSecond", "1")]}
+        for length in range(5)
+    ]
+    known = {"table": rows + rows, "completionTime": "2026-06-01T12:00:00Z"}
+    assert left_out(resource("Benchmark", "a", {"pipeline": "syse"}, known)) == {"search": 3}
+
+
 def test_the_newest_analysis_runs_are_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition, "SERIES", 2)
     made = {"a": "2026-06-01T12:00:00Z", "b": "2026-06-01T14:00:00Z", "c": "2026-06-01T13:00:00Z"}
