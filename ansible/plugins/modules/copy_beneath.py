@@ -42,7 +42,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-changed:
+copied:
   description: Whether the file was copied.
   returned: always
   type: bool
@@ -107,9 +107,10 @@ def main():
     try:
         descriptor = opened(wanted["directory"], wanted["name"])
     except OSError:
-        module.exit_json(changed=False)
+        module.exit_json(changed=False, copied=False)
     with os.fdopen(descriptor, "rb") as source:
-        module.exit_json(changed=copy(source, wanted["destination"], wanted["bytes"]))
+        copied = copy(source, wanted["destination"], wanted["bytes"])
+    module.exit_json(changed=copied, copied=copied)
 
 
 if __name__ == "__main__":
