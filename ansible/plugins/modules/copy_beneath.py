@@ -10,7 +10,8 @@ short_description: Copy a regular file from beneath a directory that others writ
 description:
   - Copies a file on the host. Symbolic links are not followed, not even in the middle of its name, and also not those
     that somebody makes meanwhile.
-  - A file that is not there, is behind a link, is no regular one or is too long is not copied, and no error.
+  - A file that is not there, is behind a link, is no regular one or is too long is not copied, and no error. All else
+    that prevents reading is one.
 options:
   directory:
     description: The directory; links in its own name are followed.
@@ -48,13 +49,16 @@ copied:
   type: bool
 """
 
+import errno
 import os
 import stat
 
 from ansible.module_utils.basic import AnsibleModule
 
+# loadgen.datasets.files opens files in the same way where they are; a module runs on a host that has nothing else.
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO would wait for its writer
+NONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  # no such file, or none of the right kind
 
 
 def opened(directory, name):
@@ -64,7 +68,7 @@ def opened(directory, name):
     """
     *folders, last = name.split("/")
     if ".." in (*folders, last):
-        raise OSError(f"{name} leads out of the directory")
+        raise OSError(errno.EINVAL, "leads out of the directory", name)
     place = os.open(directory, FOLDER)
     try:
         for folder in folders:
@@ -75,7 +79,7 @@ def opened(directory, name):
         os.close(place)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{name} is not a regular file")
+        raise OSError(errno.EINVAL, "is not a regular file", name)
     return descriptor
 
 
@@ -106,7 +110,9 @@ def main():
     wanted = module.params
     try:
         descriptor = opened(wanted["directory"], wanted["name"])
-    except OSError:
+    except OSError as error:
+        if error.errno not in NONE:
+            module.fail_json(msg=f"cannot open {wanted['name']} in {wanted['directory']}: {error.strerror}")
         module.exit_json(changed=False, copied=False)
     with os.fdopen(descriptor, "rb") as source:
         copied = copy(source, wanted["destination"], wanted["bytes"])

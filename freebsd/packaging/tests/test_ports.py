@@ -120,7 +120,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def of_the_module(sources: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the port of the module with variables and targets."""
     return subprocess.run(
-        [*port.MAKE, f"SRC_BASE={sources}", "ARCH=aarch64", "WRKDIR=/work", *words],
+        [*port.MAKE, f"SRC_BASE={sources}", "ARCH=aarch64", "WRKDIR=/build", *words],
         cwd=_PORTS / "shai-kmod", env=port.environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -128,8 +128,8 @@ def of_the_module(sources: Path, *words: str) -> subprocess.CompletedProcess[str
 def test_the_module_is_built_with_options_of_the_kernel(sources: Path) -> None:
     """Its Makefile refuses to build without them: accounting would vanish."""
     made = of_the_module(sources, "pre-build")
-    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, "config -d /work/options GENERIC")
-    assert "KERNBUILDDIR=/work/options" in of_the_module(sources, "-V", "${MAKE_ARGS}").stdout.split()
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, "config -d /build/options GENERIC")
+    assert "KERNBUILDDIR=/build/options" in of_the_module(sources, "-V", "${MAKE_ARGS}").stdout.split()
 
 
 def test_the_module_is_built_with_a_build_of_the_kernel(sources: Path) -> None:
