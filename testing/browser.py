@@ -125,6 +125,7 @@ class Browser:
 
     def barriers(self) -> list[str]:
         """Return what keeps people from using the page: findings of axe-core, and text that is cut off."""
+        assert _AXE.is_file(), f"{_AXE} is missing; run make dashboards/web/node_modules/.package-lock.json"
         self.script(_AXE.read_text())
         found = self.driver.execute_async_script(
             "const [rules, done] = arguments;"
@@ -186,7 +187,6 @@ def _is_local(url: str) -> bool:
 @contextlib.contextmanager
 def running(directory: Path) -> Iterator[Browser]:
     """Yield a new browser, with its profile and its log in ``directory``; its processes have ended at the end."""
-    assert _AXE.is_file(), f"{_AXE} is missing; run make dashboards/web/node_modules/.package-lock.json"
     options = ChromeOptions()
     options.binary_location = _program("chromium")
     for flag in (*_FLAGS, f"--user-data-dir={directory / 'profile'}"):
