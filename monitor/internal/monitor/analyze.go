@@ -65,13 +65,13 @@ func (r *analysisRuns) failing() bool { return r.failedAll || r.failedActive }
 // Analyze implements [api.Service].
 func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis,
 	error) {
-	p, err := m.pipeline("analyze", request.Pipeline)
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	p, err := m.pipeline("analyze", request.Pipeline) // after what was going on: that may have closed it
 	if err != nil {
 		return api.Analysis{}, err
 	}
 	request.Scope = cmp.Or(request.Scope, api.ScopeAll)
-	m.changing.Lock()
-	defer m.changing.Unlock()
 	return m.analyze(ctx, p, request, progress)
 }
 

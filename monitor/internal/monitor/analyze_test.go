@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,34 @@ func TestAFailingAnalysisIsSeenUntilOneSucceeds(t *testing.T) {
 			t.Errorf("%s: failing is %v, want %v", step.name, got, step.want)
 		}
 	}
+}
+
+// An analysis that waits while manifests change is of the pipeline that is there afterwards. That of a closed
+// one came into force for it.
+func TestAnAnalysisThatWaitsIsOfThePipelineAfterwards(t *testing.T) {
+	m, old := bareMonitor(t)
+	m.changing.Lock()
+	analysed := make(chan error)
+	go func() {
+		_, err := m.Analyze(t.Context(), api.AnalyzeRequest{Pipeline: "bare"}, func(api.Progress) {})
+		analysed <- err
+	}()
+	for stacks := make([]byte, 1<<20); ; runtime.Gosched() {
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		if _, waits, _ := strings.Cut(all, "sync.(*Mutex).Lock("); strings.Contains(waits, "(*Monitor).Analyze(") {
+			break
+		}
+	}
+	m.mu.Lock()
+	delete(m.pipelines, "bare")
+	m.mu.Unlock()
+	m.changing.Unlock()
+	if err := <-analysed; err == nil || m.runs["bare"] != nil || m.analyses["bare"] != nil {
+		t.Errorf("a pipeline that is gone was analysed: %v", err)
+	}
+	m.mu.Lock()
+	m.pipelines["bare"] = old // for Close
+	m.mu.Unlock()
 }
 
 // A failure lasts over changes of the manifests that do not make the analysis succeed, and over runs that
