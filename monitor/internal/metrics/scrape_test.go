@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,12 +217,13 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 		return s.running
 	})
 	waiting.Until(t, "its place is free", func() bool { return len(s.places) == 0 })
+	read := int64(0)
 	answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil { // else it was cut off before its first byte
+		defer answer.Body.Close()
+		read, err = io.Copy(io.Discard, answer.Body)
 	}
-	defer answer.Body.Close()
-	if read, err := io.Copy(io.Discard, answer.Body); err == nil {
-		t.Errorf("all %d bytes came in the end", read)
+	if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("it was not cut off, %d bytes came: %v", read, err)
 	}
 }
