@@ -172,10 +172,21 @@ make_venv() {
 # locust is given a file of loadgen/scenarios, or a copy of one anywhere. The line is
 # relative to the folder that it is in: an absolute one would follow the last checkout
 # to use an environment that several share by a link.
+readonly CHECKOUT_LINE=../../../..
+
+packages_of_venv() { "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+checkout_is_importable() {
+  local file
+  file=$(packages_of_venv)/checkout.pth
+  [[ -f $file && $(<"$file") == "$CHECKOUT_LINE" ]]
+}
+
 make_importable() {
-  local -a places=("$VENV"/lib/python3*/site-packages)
-  local file=${places[0]}/checkout.pth line=../../../..
-  [[ -f $file && $(<"$file") == "$line" || ! -w ${places[0]} ]] || echo "$line" >"$file"
+  checkout_is_importable && return
+  local place
+  place=$(packages_of_venv)
+  echo "$CHECKOUT_LINE" >"$place/checkout.pth" || die "$place/checkout.pth cannot be written: change its rights"
 }
 
 # -----------------------------------------------------------------------------
@@ -187,6 +198,7 @@ mapfile -t missing < <(missing_packages)
 if [[ $check_only == yes ]]; then
   [[ ${#missing[@]} -eq 0 ]] || die "missing packages: ${missing[*]}"
   venv_is_current || die "the Python environment is missing or older than $LOCK: run scripts/setup.sh"
+  checkout_is_importable || die "the Python environment does not find this checkout: run scripts/setup.sh"
 else
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
   venv_is_current || make_venv

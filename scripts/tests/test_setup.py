@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
+import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,3 +27,25 @@ def test_an_environment_shared_by_a_link_finds_the_packages_of_each_checkout(tmp
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     assert _place_of_loadgen(tmp_path) == str(module)
     assert _place_of_loadgen(ROOT) == str(ROOT / "loadgen" / "__init__.py")
+
+
+def test_an_environment_that_does_not_find_its_checkout_is_noticed_and_mended(tmp_path: Path) -> None:
+    for name in ("scripts/setup.sh", "requirements.lock", "monitor/go.mod", "devcluster/go.mod"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "loadgen").mkdir()
+    (tmp_path / "loadgen" / "__init__.py").touch()
+    venv.create(tmp_path / ".venv")
+    lock = hashlib.sha256((tmp_path / "requirements.lock").read_bytes()).hexdigest()
+    (tmp_path / ".venv" / ".lock.sha256").write_text(f"{lock}  requirements.lock\n")
+
+    def setup(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [str(tmp_path / "scripts" / "setup.sh"), *arguments]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    missing = setup("--check")
+    assert missing.returncode == 1, missing.stdout
+    assert "does not find this checkout: run scripts/setup.sh" in missing.stderr
+    assert setup().returncode == 0
+    assert setup("--check").returncode == 0
+    assert _place_of_loadgen(tmp_path) == str(tmp_path / "loadgen" / "__init__.py")
