@@ -82,7 +82,7 @@ def refusal(pool: Object, pipeline: Object) -> str:
 
 def _allowed(pool: Object, listen: str) -> bool:
     host, _, number = listen.rpartition(":")
-    if not _PORT.fullmatch(number) or int(number) > _LAST_PORT or int(number) == port(pool):
+    if not _PORT.fullmatch(number) or not 0 < int(number) <= _LAST_PORT or int(number) == port(pool):
         return False
     host = host.removeprefix("[").removesuffix("]")
     if host == _MEMBER:

@@ -244,6 +244,7 @@ def listening(listen: str, **variables: str) -> dict[str, Any]:
         ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "\u0661"}, False),
         ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "9" * 5000}, False),  # more digits than Python reads as a number
         ("$(MEMBER_ADDRESS):65536", {}, False),
+        ("$(MEMBER_ADDRESS):0", {}, False),
         ("127.0.20.1:8640", {}, False),
         ("0.0.0.0:8640", {}, False),
         ("[::]:8640", {}, False),
