@@ -98,7 +98,9 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 			taskLabel, forbidsLabel, reasonLabel),
 		wouldDeny: m.perPipeline("shai_would_deny_total",
 			"Accesses that were allowed only because the policies that forbid them, or the pipeline, deny nothing: "+
-				"once for each policy in mode Audit or Warn, once for a pipeline in mode audit.",
+				"once for each policy in mode Audit or Warn, or once for a pipeline in mode audit. "+
+				"The start of a task, a login and a rise of the taint count what they decide on ahead, "+
+				"whether they succeed or not.",
 			forbidsLabel, Label{"mode", "Audit or Warn: of the policy; audit: of the pipeline"}, reasonLabel),
 		learned: m.perPipeline("shai_learned_classes_total",
 			"Classes that capability sets have gained because a session asked for a document of them."),
