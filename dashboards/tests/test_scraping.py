@@ -49,8 +49,14 @@ class Forger(BaseHTTPRequestHandler):
     """Answers a scrape with what it likes."""
 
     said: Iterable[str] = ()
+    elsewhere: str | None = None
 
     def do_GET(self) -> None:
+        if self.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", self.elsewhere)
+            self.end_headers()
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
@@ -63,8 +69,8 @@ class Forger(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def forging(said: Iterable[str]) -> Iterator[str]:
-    forger = type("Saying", (Forger,), {"said": said})
+def forging(said: Iterable[str] = (), elsewhere: str | None = None) -> Iterator[str]:
+    forger = type("Saying", (Forger,), {"said": said, "elsewhere": elsewhere})
     with ThreadingHTTPServer(("127.0.0.1", 0), forger) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -115,6 +121,18 @@ def test_who_answers_for_the_load_generator_speaks_for_nobody_else(tmp_path: Pat
     assert set(said) - {"__name__", "job", "instance"} == set(whose)
 
 
+@pytest.mark.parametrize("job", ["shai-operator", "shai-loadgen"])
+def test_who_answers_for_a_program_sends_prometheus_nowhere_else(tmp_path: Path, job: str) -> None:
+    with (
+        forging([FORGED]) as other,
+        forging(elsewhere=f"http://{other}/metrics") as address,
+        running(tmp_path / "data", scraping(job, address, {})) as url,
+    ):
+        until(lambda: series(url, "up"), "it is scraped")
+        assert series(url, "up == 0")
+        assert not series(url, "process_start_time_seconds")
+
+
 class Endless:
     """An answer without an end, again for each scrape."""
 
@@ -126,7 +144,7 @@ class Endless:
     ("said", "why"),
     [
         ([f'shai_load_violations_total{{scenario="s{number}"}} 1\n' for number in range(3_000)], "sample limit"),
-        ([f'shai_load_violations_total{{scenario="{"s" * 1_000}"}} 1\n'], "label_value_length_limit"),
+        ([f'shai_load_violations_total{{result="{"r" * 1_000}"}} 1\n'], "label_value_length_limit"),
         (Endless(), "body size limit"),
     ],
     ids=["many", "long", "endless"],
@@ -165,11 +183,15 @@ def test_what_is_said_for_the_load_generator_ends_with_it_and_is_no_text_of_an_a
         f'shai_load_violations_total{{pipeline="syse"}} 1 {later}\n',
         'shai_load_violations_total{pipeline="syse of the production cluster"} 1\n',
         'shai_load_violations_total{scenario="steady\\nCall 555-0100"} 1\n',
+        f'shai_load_violations_total{{pipeline="{"p" * 64}"}} 1\n',
+        'shai_load_violations_total{pipeline="syse",version="Call 555-0100"} 1\n',
     ]
+    every = itertools.chain.from_iterable(group["rules"] for group in rules.groups())
+    (violated,) = [rule for rule in every if rule.get("alert") == "ShaiPolicyViolated"]
     with forging(said) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
         until(lambda: series(url, "up == 1"), "it is scraped")
-        (found,) = series(url, "shai_load_violations_total")
-        assert found["pipeline"] == "syse"
+        assert len(series(url, "shai_load_violations_total")) == 2
+        assert series(url, violated["expr"]) == [{"job": "shai-loadgen", "instance": address, "pipeline": "syse"}]
         assert series(url, "time() - timestamp(shai_load_violations_total) >= 0"), "no sample is of the future"
 
 
@@ -213,6 +235,7 @@ def test_the_prometheus_operator_gets_the_same_limits(file: str) -> None:
     relabelings = [{names.get(key, key): value for key, value in one.items()} for one in made["metricRelabelings"]]
     assert relabelings == JOBS["shai-operator"]["metric_relabel_configs"]
     assert made["honorTimestamps"] is JOBS["shai-operator"]["honor_timestamps"] is False
+    assert made["followRedirects"] is JOBS["shai-operator"]["follow_redirects"] is False
     assert "honorLabels" not in made
 
 
@@ -220,5 +243,5 @@ def test_the_page_shows_the_same_limits() -> None:
     page = (generate.ROOT / "docs" / "operations.md").read_text()
     (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "shai-operator" in block]
     jobs = {job["job_name"]: job for job in yaml.safe_load(block)["scrape_configs"]}
-    for field in ("metric_relabel_configs", "honor_timestamps"):
+    for field in ("metric_relabel_configs", "honor_timestamps", "follow_redirects"):
         assert jobs["shai-operator"][field] == JOBS["shai-operator"][field]
