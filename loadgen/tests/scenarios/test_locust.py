@@ -174,14 +174,19 @@ def test_thresholds_decide_on_the_status(
     assert judged["exceeded"] == (status == 3)
 
 
-def test_failures_fail_a_run_that_names_no_threshold(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_failures_fail_a_run_that_names_no_threshold_and_are_all_told(
+    server: FakeSysE, data: Path, tmp_path: Path, workers: int
+) -> None:
     server.misbehave = "status"
-    options = ["--users", "2", "--run-time", "2s", "--results", str(tmp_path)]
+    options = ["--users", "2", "--run-time", "3s", "--workers", str(workers), "--results", str(tmp_path)]
     done = scenario("steady", *at(server, data), *options)
     assert done.returncode == 3
     assert "times GET /search: " in done.stdout
     assert "expected status 200, got 500" in done.stdout
     assert re.search(r"^exceeded  failures>0: \d+$", done.stdout, re.MULTILINE)
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert sum(found["errors"].values()) == found["parts"][-1]["failures"] == len(server.searched)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
