@@ -186,7 +186,7 @@ def _reporting(runner: WorkerRunner, tally: Tally) -> Callable[[], None]:
             users = runner.user_count
             if users == 0:
                 statistics: dict[str, Any] = {}
-                events.report_to_master.fire(client_id=runner.client_id, data=statistics)
+                events.report_to_master.fire(client_id=runner.client_id, data=statistics)  # type: ignore[no-untyped-call]
                 runner.send_message("stats", statistics)
             runner.send_message(REPORT, {"users": users, "tally": tally.take()})
             gevent.sleep(_REPORT_SECONDS)
