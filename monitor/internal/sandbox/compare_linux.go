@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"shai.dev/monitor/internal/sandbox/sealing"
 	"shai.dev/monitor/internal/supervision"
@@ -31,7 +32,7 @@ func (q *requests) compare(question supervision.Compare) {
 				err = fmt.Errorf("comparing failed: %v", failure)
 			}
 		}()
-		return q.seals.compare(int(question.PID))
+		return q.seals.compare(int(question.PID), func() bool { return q.listener.valid(question.ID) })
 	}()
 	isWaiting := q.listener.valid(question.ID)
 	if err == nil && isWaiting {
@@ -43,8 +44,8 @@ func (q *requests) compare(question supervision.Compare) {
 	_ = q.seals.supervisor.Send(answer) // otherwise the task is being ended
 }
 
-// compare returns what differs.
-func (s *seals) compare(process int) error {
+// compare returns what differs. isWaiting reports whether the worker still waits for the answer.
+func (s *seals) compare(process int, isWaiting func() bool) error {
 	worker, err := workerOf(process)
 	if err != nil {
 		return err
@@ -69,11 +70,24 @@ func (s *seals) compare(process int) error {
 	if err := sealing.CheckDescriptors(names); err != nil {
 		return err
 	}
-	call, err := os.ReadFile(procFile(process, "syscall"))
+	call, err := sleepingCall(func() ([]byte, error) { return os.ReadFile(procFile(process, "syscall")) }, isWaiting)
 	if err != nil {
 		return err
 	}
 	return seal.CheckCall(string(call))
+}
+
+// sleepingCall reads the text of /proc/PID/syscall once the process sleeps. The kernel tells of a
+// question before the process that asks sleeps. On a busy machine others may run first, and the
+// text says only that it runs.
+func sleepingCall(read func() ([]byte, error), isWaiting func() bool) ([]byte, error) {
+	for {
+		text, err := read()
+		if err != nil || string(text) != "running\n" || !isWaiting() {
+			return text, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // comparing has the memory in which parts of ranges are compared. It is used again, because new

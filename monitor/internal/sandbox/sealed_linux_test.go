@@ -265,18 +265,19 @@ func TestComparison(t *testing.T) {
 	process, buffer := int(c.call(unix.SYS_GETPID)), uint64(c.ask("buffer"))
 	c.put("what a session leaves")
 	c.end(sessions)
-	waiting.Until(t, "the worker waits", func() bool { return seals.compare(process) == nil })
+	waits := func() bool { return true }
+	waiting.Until(t, "the worker waits", func() bool { return seals.compare(process, waits) == nil })
 	for _, address := range []uint64{buffer, buffer + 4095} {
 		restore := plant(t, process, address)
 		want := fmt.Sprintf("memory at %x differs", address)
-		if err := seals.compare(process); err == nil || !strings.Contains(err.Error(), want) {
+		if err := seals.compare(process, waits); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a byte at %x: %v", address, err)
 		}
 		restore()
-		check(t, seals.compare(process))
+		check(t, seals.compare(process, waits))
 	}
 	seals.filters++
-	if err := seals.compare(process); err == nil || !strings.Contains(err.Error(), "seccomp filters") {
+	if err := seals.compare(process, waits); err == nil || !strings.Contains(err.Error(), "seccomp filters") {
 		t.Errorf("without its filter: %v", err)
 	}
 }
