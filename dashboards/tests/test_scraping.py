@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, generate_latest
 
 from dashboards import generate, reference, rules
-from loadgen.driving.metrics import Tally, TallyCollector
-from loadgen.plan import KNOWN_MODES
 from testing.prometheus import running
 from testing.waiting import until
 
@@ -158,23 +155,6 @@ def test_one_answer_for_the_load_generator_cannot_fill_prometheus(
             (target,) = json.load(answer)["data"]["activeTargets"]
         assert why in target["lastError"]
         assert not series(url, "shai_load_violations_total")
-
-
-def test_a_load_generator_in_all_modes_has_much_less(tmp_path: Path) -> None:
-    pipeline, tally = "p" * 63, Tally()
-    for mode in (*KNOWN_MODES, "control"):
-        counted = tally["sessions-32", pipeline, mode]
-        counted.query_times.add(0.1)
-        counted.login_times.add(0.1)
-    registry = CollectorRegistry()
-    registry.register(TallyCollector(tally, lambda: {("sessions-32", pipeline): 1}))
-    text = generate_latest(registry).decode()
-    samples = sum(not line.startswith("#") for line in text.splitlines())
-    assert samples < 300 < JOBS["shai-loadgen"]["sample_limit"] / 6
-    assert len(text) < 50_000
-    with forging([text]) as address, running(tmp_path / "data", scraping("shai-loadgen", address, {})) as url:
-        until(lambda: series(url, "up == 1"), "it is scraped")
-        assert len(series(url, '{__name__=~"shai_load_.+"}')) == samples
 
 
 def test_what_is_said_for_the_load_generator_ends_with_it_and_is_no_text_of_an_alert(tmp_path: Path) -> None:
