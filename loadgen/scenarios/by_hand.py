@@ -177,17 +177,15 @@ def _behaving(
 def _reporting(runner: WorkerRunner, tally: Tally) -> Callable[[], None]:
     """Return what lets this worker send its master what it counts, for as long as it lives.
 
-    More often than Locust sends its own reports, so that counts are in the phase in which they belong. Without users
-    those come first: Locust would send the last ones when the process ends, which is after the result.
+    More often than Locust sends its own reports, so that counts are in the phase in which they belong. Those are sent
+    before: Locust would send the last ones when the process ends, which is after the result.
     """
 
     def report() -> NoReturn:
         while True:
-            users = runner.user_count
-            if users == 0:
-                statistics: dict[str, Any] = {}
-                events.report_to_master.fire(client_id=runner.client_id, data=statistics)  # type: ignore[no-untyped-call]
-                runner.send_message("stats", statistics)
+            users, statistics = runner.user_count, dict[str, Any]()
+            events.report_to_master.fire(client_id=runner.client_id, data=statistics)  # type: ignore[no-untyped-call]
+            runner.send_message("stats", statistics)
             runner.send_message(REPORT, {"users": users, "tally": tally.take()})
             gevent.sleep(_REPORT_SECONDS)
 
