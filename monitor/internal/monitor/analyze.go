@@ -65,9 +65,12 @@ func (r *analysisRuns) failing() bool { return r.failedAll || r.failedActive }
 // Analyze implements [api.Service].
 func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis,
 	error) {
+	if _, err := m.pipeline("analyze", request.Pipeline); err != nil { // of an unknown one nobody waits
+		return api.Analysis{}, err
+	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	p, err := m.pipeline("analyze", request.Pipeline) // after what was going on: that may have closed it
+	p, err := m.pipeline("analyze", request.Pipeline) // again: what was going on may have closed it
 	if err != nil {
 		return api.Analysis{}, err
 	}
