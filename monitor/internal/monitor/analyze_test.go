@@ -178,12 +178,12 @@ func TestAnAnalysisThatWaitsIsOfThePipelineAfterwards(t *testing.T) {
 		_, err := m.Analyze(t.Context(), api.AnalyzeRequest{Pipeline: "bare"}, func(api.Progress) {})
 		analysed <- err
 	}()
-	for stacks := make([]byte, 1<<20); ; runtime.Gosched() {
+	stacks := make([]byte, 1<<20)
+	waiting.Until(t, "the analysis waits", func() bool {
 		all := string(stacks[:runtime.Stack(stacks, true)])
-		if _, waits, _ := strings.Cut(all, "sync.(*Mutex).Lock("); strings.Contains(waits, "(*Monitor).Analyze(") {
-			break
-		}
-	}
+		_, locks, _ := strings.Cut(all, "sync.(*Mutex).Lock(")
+		return strings.Contains(locks, "(*Monitor).Analyze(")
+	})
 	m.mu.Lock()
 	delete(m.pipelines, "bare")
 	m.mu.Unlock()
