@@ -15,8 +15,8 @@ PROGRAMS = {
     "silent": "true",
     "failing": 'echo "[  PASSED  ] 1 test(s)."; echo why it failed; exit 3',
     "killed": "kill -KILL $$",
-    "failing-later": 'touch "$0.begun"; until [ -e "$0.go" ]; do sleep 0.01; done; sleep 0.1; echo why later; exit 4',
-    "failing-first": 'later=${0%first}later; until [ -e "$later.begun" ]; do sleep 0.01; done; touch "$later.go"; exit 5',
+    "failing-later": 'touch "$0.on"; until [ -e "$0.go" ]; do sleep 0.01; done; sleep 0.1; echo why later; exit 4',
+    "failing-first": 'later=${0%first}later; until [ -e "$later.on" ]; do sleep 0.01; done; touch "$later.go"; exit 5',
 }
 
 
