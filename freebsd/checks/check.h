@@ -51,6 +51,10 @@ extern const struct check stress_checks[];
 extern const struct check attack_checks[];
 extern const struct check arbitrary_checks[];
 extern const struct check layer_checks[];
+extern const struct check shared_memory_checks[];
+extern const struct check trace_checks[];
+extern const struct check share_checks[];
+extern const struct check stop_checks[];
 
 /* Returns a specification with nothing but its version and source. */
 struct lwc_spec plain_spec(void);

@@ -145,7 +145,8 @@ start(const long *block)
 	static const struct check *const all[] = {context_checks, resource_checks, redirect_checks,
 	    behalf_checks, overlay_checks, audit_checks, process_checks, channel_checks,
 	    transfer_checks, unload_checks, register_checks, isolation_checks, random_checks,
-	    limit_checks, layer_checks, stress_checks, attack_checks, arbitrary_checks};
+	    limit_checks, share_checks, layer_checks, shared_memory_checks, trace_checks,
+	    stress_checks, attack_checks, arbitrary_checks, stop_checks};
 	const char *const *arguments = (const char *const *)(block + 1);
 	const char *const *words = arguments + block[0]; /* none */
 	int passed = 0, failed = 0;

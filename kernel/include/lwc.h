@@ -154,9 +154,9 @@ struct shai_conduit {
  * int lwc_switch(int context, const struct lwc_message *, struct lwc_event *);
  * int lwc_restrict(int context, const struct lwc_restriction *);
  * int lwc_overlay(int context, const struct lwc_overlay *);
- * long lwc_syscall(int context, int resources, int number, const uint64_t
- * arguments[8]); int shai_grant(int context, const struct shai_conduit *, int
- * count);
+ * long lwc_syscall(int context, int resources, int number,
+ *     const uint64_t arguments[8]);
+ * int shai_grant(int context, const struct shai_conduit *, int count);
  * int shai_channel(int ends[2]);		ends[0] receives, ends[1] sends
  * int shai_send(int channel, const int *descriptors, int count);
  * int shai_receive(int channel, int *descriptors, int count);	returns how many

@@ -68,9 +68,11 @@ channel_free_transfer(struct transfer *transfer, struct thread *td)
 {
 	for (u_int i = 0; i < transfer->count; i++)
 		item_drop(td, &transfer->items[i]);
-	if (transfer->user != NULL)
+	if (transfer->user != NULL) {
 		(void)lwc_charge_memory(
 		    transfer->user, &transfer->kibibytes, 0);
+		shai_discharge_files(transfer->user, transfer->files);
+	}
 	free(transfer, M_SHAI);
 }
 

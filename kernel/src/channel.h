@@ -19,6 +19,7 @@ struct transfer {
 	STAILQ_ENTRY(transfer) link;
 	struct lwc_user *user; /* who is charged for it; NULL: nobody yet */
 	u_int kibibytes;
+	u_int files; /* charged */
 	u_int count;
 	struct item items[];
 };

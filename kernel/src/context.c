@@ -199,14 +199,21 @@ lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
  * have set a mask for its duration (pselect(2)): here it ends, and the kernel
  * would restore the old mask on the way out, which leads to another context.
  * Signals to the thread were raised by the context's own calls, and wait for
- * it.
+ * it. A file that became too large is told to the process instead: of a session
+ * that blocks this signal, it would come to the monitor.
  */
 static void
-thread_leave(struct thread *td, struct lwc_thread_state *state)
+thread_leave(struct thread *td, struct lwc_context *context)
 {
 	struct proc *p = td->td_proc;
+	struct lwc_thread_state *state = &context->thread;
 
 	lwc_thread_save(td, state);
+	if (context->monitor != NULL && SIGISMEMBER(p->p_siglist, SIGXFSZ)) {
+		PROC_LOCK(p);
+		sigqueue_delete(&p->p_sigqueue, SIGXFSZ);
+		PROC_UNLOCK(p);
+	}
 	if ((td->td_pflags & TDP_OLDMASK) != 0) {
 		state->mask = td->td_oldsigmask;
 		td->td_pflags &= ~TDP_OLDMASK;
@@ -330,7 +337,7 @@ lwc_switch_to(struct thread *td, struct lwc_process *process,
 		return (error);
 	error = rules_step(&source->state, step);
 	KASSERT(error == 0, ("lwc: the current context is not current"));
-	thread_leave(td, &source->thread);
+	thread_leave(td, source);
 	/* Exchange by way of source: its empty places take the process's
 	 * resources. */
 	source->resources = target->resources;

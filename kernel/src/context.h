@@ -28,10 +28,10 @@
  * root context. When the last holder goes, the context is doomed: its owner
  * discards it before it returns to user mode. If somebody else dropped the last
  * reference (a process that inspects the descriptor table), the owner discards
- * it at its next call. The current context cannot be discarded; it is doomed
- * when it is left. When the process exits or executes a program, all contexts
- * but the current one are discarded, even if they are held: descriptors then
- * refer to a dead context.
+ * it at its next call of this module. The current context cannot be discarded;
+ * it is doomed when it is left. When the process exits or executes a program,
+ * all contexts but the current one are discarded, even if they are held:
+ * descriptors then refer to a dead context.
  *
  * A context refers to its monitor, but does not hold it: a monitor has
  * descriptors of the contexts that it monitors, and both would live for ever.
@@ -244,6 +244,8 @@ void lwc_charge_present(struct lwc_user *user, u_int *charged, u_int amount);
 bool lwc_is_overcharged(const struct lwc_user *user);
 int shai_charge_channel(uid_t uid, u_int amount, struct lwc_user **user);
 void shai_discharge_channel(struct lwc_user *user, u_int amount);
+int shai_charge_files(struct lwc_user *user, u_int number);
+void shai_discharge_files(struct lwc_user *user, u_int number);
 bool shai_in_use(void);
 void shai_count_file(int change);
 void shai_count_redirection(void);

@@ -22,8 +22,9 @@ struct inheritance {
 	vm_inherit_t kind;
 };
 
-/* Records every entry's inheritance. The map cannot change: its only thread is
- * here. */
+/* Records every entry's inheritance. Who shares the memory since before the
+ * first context may change the map meanwhile: then it is its own inheritance
+ * that is another one. */
 static struct inheritance *
 note_inheritance(vm_map_t map, u_int *count)
 {
@@ -150,7 +151,8 @@ open_anew(struct thread *td, int descriptor)
 		return (0);
 	}
 	error = reopen_file(td, old,
-	    old->f_flag & (FREAD | FWRITE | FEXEC | O_APPEND | FNONBLOCK),
+	    old->f_flag & (FREAD | FWRITE | FEXEC | O_APPEND | FNONBLOCK |
+			      O_FSYNC | O_DIRECT),
 	    td->td_ucred, &fresh);
 	if (error == 0) {
 		FILEDESC_XLOCK(files);

@@ -9,6 +9,7 @@
 #include "context.h"
 
 #include <sys/kernel.h>
+#include <sys/priv.h>
 #include <sys/sysctl.h>
 
 MALLOC_DEFINE(M_SHAI, "shai", "light-weight contexts and descriptor channels");
@@ -23,6 +24,7 @@ struct lwc_user {
 	u_int contexts;
 	u_int channels;
 	u_int kibibytes;
+	u_int files; /* in transfers */
 };
 
 static LIST_HEAD(, lwc_user) users = LIST_HEAD_INITIALIZER(users); /* (l) */
@@ -31,6 +33,7 @@ static u_int contexts;                                             /* (l) */
 static u_int channels;                                             /* (l) */
 static u_int kibibytes;                                            /* (l) */
 static u_int files;           /* (l) of ours, until their close has ended */
+static u_int files_sent;      /* (l) in transfers, opened by the kernel */
 static uint64_t redirections; /* atomic */
 static uint64_t switches;     /* atomic */
 static uint64_t withheld;     /* atomic */
@@ -42,6 +45,8 @@ static u_int channels_in_all = 16384;
 static u_int channels_per_user = 1024;
 static u_int kibibytes_per_user = 65536;
 static u_int kibibytes_in_all; /* 0: not set */
+static u_int files_per_user = 4096;
+static u_int files_in_all; /* 0: not set */
 
 SYSCTL_ROOT_NODE(OID_AUTO, shai, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Shai");
 static SYSCTL_NODE(
@@ -65,22 +70,44 @@ SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes_per_user, CTLFLAG_RWTUN,
     "Memory that contexts and channels of a real user may pin, in KiB");
 SYSCTL_UINT(_shai_limit, OID_AUTO, kibibytes, CTLFLAG_RWTUN, &kibibytes_in_all,
     0, "Memory that contexts and channels of all users may pin, in KiB");
-SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0,
-    "Processes with contexts");
-SYSCTL_UINT(
-    _shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
-SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0,
-    "Descriptor channels");
-SYSCTL_UINT(_shai_count, OID_AUTO, kibibytes, CTLFLAG_RD, &kibibytes, 0,
+SYSCTL_UINT(_shai_limit, OID_AUTO, files_per_user, CTLFLAG_RWTUN,
+    &files_per_user, 0, "Files that a real user may have in transfers");
+SYSCTL_UINT(_shai_limit, OID_AUTO, files, CTLFLAG_RWTUN, &files_in_all, 0,
+    "Files that all users may have in transfers");
+
+/*
+ * Counts tell of others: a sender, how many of its files were withheld; a jail,
+ * what the other ones do. They are for the administrator of the machine.
+ */
+static int
+read_count(SYSCTL_HANDLER_ARGS)
+{
+	int error;
+
+	error = priv_check(req->td, PRIV_DRIVER);
+	if (error != 0)
+		return (error);
+	return (SYSCTL_OUT(req, arg1, arg2));
+}
+
+#define COUNT(name, type, format, text)                                        \
+	SYSCTL_PROC(_shai_count, OID_AUTO, name,                               \
+	    type | CTLFLAG_RD | CTLFLAG_MPSAFE, &name, sizeof(name),           \
+	    read_count, format, text)
+
+COUNT(processes, CTLTYPE_UINT, "IU", "Processes with contexts");
+COUNT(contexts, CTLTYPE_UINT, "IU", "Contexts");
+COUNT(channels, CTLTYPE_UINT, "IU", "Descriptor channels");
+COUNT(kibibytes, CTLTYPE_UINT, "IU",
     "Memory that contexts and channels pin, in KiB");
-SYSCTL_UINT(_shai_count, OID_AUTO, files, CTLFLAG_RD, &files, 0,
+COUNT(files, CTLTYPE_UINT, "IU",
     "Open files: descriptors of contexts, also of dead ones, and ends of "
     "channels");
-SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
+COUNT(files_sent, CTLTYPE_UINT, "IU", "Files in transfers");
+COUNT(redirections, CTLTYPE_U64, "QU",
     "System calls redirected to a monitor since the module was loaded");
-SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
-    "Switches since the module was loaded");
-SYSCTL_U64(_shai_count, OID_AUTO, withheld, CTLFLAG_RD, &withheld, 0,
+COUNT(switches, CTLTYPE_U64, "QU", "Switches since the module was loaded");
+COUNT(withheld, CTLTYPE_U64, "QU",
     "Descriptors for which the receiver had no capability");
 
 /*
@@ -92,6 +119,8 @@ lwc_limits_init(void)
 {
 	if (kibibytes_in_all == 0)
 		kibibytes_in_all = MIN(~0u, ptoa((uint64_t)physmem) / 8 / 1024);
+	if (files_in_all == 0)
+		files_in_all = maxfiles / 8;
 }
 
 static struct lwc_user *
@@ -290,6 +319,33 @@ shai_discharge_channel(struct lwc_user *user, u_int amount)
 	user->channels--;
 	mtx_unlock(&lwc_lock);
 	release_user(user);
+}
+
+/* Charges files that the kernel opens for a transfer; EAGAIN at a limit. */
+int
+shai_charge_files(struct lwc_user *user, u_int number)
+{
+	int error = 0;
+
+	mtx_lock(&lwc_lock);
+	if (user->files + number > files_per_user ||
+	    files_sent + number > files_in_all) {
+		error = EAGAIN;
+	} else {
+		user->files += number;
+		files_sent += number;
+	}
+	mtx_unlock(&lwc_lock);
+	return (error);
+}
+
+void
+shai_discharge_files(struct lwc_user *user, u_int number)
+{
+	mtx_lock(&lwc_lock);
+	user->files -= number;
+	files_sent -= number;
+	mtx_unlock(&lwc_lock);
 }
 
 void

@@ -28,6 +28,7 @@ struct lwc_machine {
 	register_t gsbase;
 #if __FreeBSD_version >= 1500000
 	register_t tlsbase;
+	u_int tlsbase_flag; /* PCB_TLSBASE */
 #endif
 	/* Of the context; while it is current, a spare one without meaning. */
 	struct savefpu *extended;
@@ -104,6 +105,7 @@ save_frame(struct thread *td, struct lwc_machine *machine)
 	machine->gsbase = pcb->pcb_gsbase;
 #if __FreeBSD_version >= 1500000
 	machine->tlsbase = pcb->pcb_tlsbase;
+	machine->tlsbase_flag = pcb->pcb_flags & PCB_TLSBASE;
 #endif
 }
 
@@ -122,6 +124,8 @@ restore_frame(struct thread *td, const struct lwc_machine *machine)
 	pcb->pcb_gsbase = machine->gsbase;
 #if __FreeBSD_version >= 1500000
 	pcb->pcb_tlsbase = machine->tlsbase;
+	clear_pcb_flags(pcb, PCB_TLSBASE);
+	set_pcb_flags(pcb, machine->tlsbase_flag);
 #endif
 }
 

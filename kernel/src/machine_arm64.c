@@ -3,8 +3,9 @@
  * Registers of a context on arm64: the trap frame, the thread pointers, and the
  * floating point registers. machine_amd64.c says why all of them are exchanged.
  *
- * Compiled but not run: no arm64 kernel was available. Processes that use SVE
- * lose the upper parts of their vector registers at a switch.
+ * Compiled but not run: no arm64 kernel was available. A context that uses SVE
+ * has the upper parts of its vector registers as zeros after a switch, and its
+ * predicates undefined, as after any system call.
  */
 #include "context.h"
 
@@ -55,6 +56,11 @@ lwc_machine_save(struct thread *td, struct lwc_machine *machine)
 	machine->read_only_thread_pointer = READ_SPECIALREG(tpidrro_el0);
 	if ((pcb->pcb_fpflags & PCB_FP_STARTED) != 0)
 		vfp_save_state(td, pcb);
+#ifdef PCB_FP_SVEVALID
+	/* After a preemption the registers are where SVE's are kept. */
+	if ((pcb->pcb_fpflags & PCB_FP_SVEVALID) != 0)
+		sve_to_vfp_sync(td);
+#endif
 	machine->floating = pcb->pcb_fpustate;
 }
 
@@ -72,6 +78,9 @@ restore(struct thread *td, const struct lwc_machine *machine)
 	vfp_discard(td);
 	pcb->pcb_fpustate = machine->floating;
 	pcb->pcb_fpflags |= PCB_FP_STARTED;
+#ifdef PCB_FP_SVEVALID
+	pcb->pcb_fpflags &= ~PCB_FP_SVEVALID; /* they are the other context's */
+#endif
 	critical_exit();
 }
 

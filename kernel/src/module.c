@@ -6,7 +6,8 @@
  * one of our vectors. The kernel waits for calls in progress when they are
  * deregistered. After that, a thread that has just given its vector back may
  * still execute our last instructions. quiesce_all_cpus() waits until every
- * processor has been idle once, so that no such thread is left.
+ * processor has been idle once, so that no such thread is left. Programs that
+ * compute can make this wait long, so a signal ends it.
  *
  * The linker checks the kernel's major version. Structures that we read change
  * in minor releases too, so a module that was built for another one does not
@@ -144,6 +145,16 @@ any_process_installed(void)
 
 static bool loaded;
 
+static void
+register_again(void)
+{
+	int error = register_calls();
+
+	if (error != 0)
+		printf("shai: cannot register the system calls again: %d\n",
+		    error);
+}
+
 static int
 unload(void)
 {
@@ -156,15 +167,13 @@ unload(void)
 	 */
 	deregister_calls();
 	if (shai_in_use() || any_process_installed()) {
-		int error = register_calls();
-
-		if (error != 0)
-			printf("shai: cannot register the system calls again: "
-			       "%d\n",
-			    error);
+		register_again();
 		return (EBUSY);
 	}
-	(void)quiesce_all_cpus("shaiun", 0);
+	if (quiesce_all_cpus("shaiun", PCATCH) != 0) {
+		register_again();
+		return (EINTR);
+	}
 	lwc_vectors_fini();
 	loaded = false;
 	return (0);

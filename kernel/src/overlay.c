@@ -21,7 +21,7 @@ struct piece {
 	vm_object_t object; /* referenced */
 	vm_ooffset_t offset;
 	vm_size_t length;
-	vm_prot_t protection; /* of the entry */
+	vm_prot_t protection; /* of the entry, as far as it was looked up for */
 };
 
 /*
@@ -44,7 +44,9 @@ is_sharable(vm_object_t object, vm_prot_t protection)
 /*
  * Finds the entry at an address. A writable private entry gets its own object
  * first: otherwise its owner's next write would make one, and the overlay would
- * keep the old object.
+ * keep the old object. A process that shares the memory since before its first
+ * context can make the entry writable meanwhile: its object may still be that
+ * of other processes then, so the overlay is not for writing.
  */
 static int
 find_piece(
@@ -68,10 +70,10 @@ find_piece(
 	    &index, &protection, &wired);
 	if (result != KERN_SUCCESS)
 		return (vm_mmap_to_errno(result));
-	piece->protection = entry->protection;
+	piece->protection = entry->protection & wanted;
 	piece->offset = IDX_TO_OFF(index);
 	piece->length = MIN(left, entry->end - address);
-	sharable = is_sharable(piece->object, piece->protection);
+	sharable = is_sharable(piece->object, entry->protection);
 	if (sharable)
 		vm_object_reference(piece->object);
 	vm_map_lookup_done(map, entry);

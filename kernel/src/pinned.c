@@ -4,10 +4,10 @@
  * process has one address space and one table at a time, and the system's
  * limits count those; what its other contexts have is charged to the user here.
  *
- * Counted are the structures, the registers, the table of descriptors, the
- * grants, and locked pages. Page tables are not: pages that are touched are
- * charged as swap, and there is at most one page table for each of them and a
- * few for each address space.
+ * Counted are the structures, the registers, the entries of the map, the table
+ * of descriptors, the grants, and locked pages. Page tables are not: as those
+ * of processes, they are bounded by the pages that are touched, of which each
+ * needs three at most, and these are charged as swap.
  */
 #include "context.h"
 
@@ -24,6 +24,8 @@ kibibytes_of(const struct lwc_resources *resources)
 		       sizeof(struct vmspace) + sizeof(struct sigacts) +
 		       sizeof(struct filedesc);
 
+	bytes +=
+	    resources->vmspace->vm_map.nentries * sizeof(struct vm_map_entry);
 	bytes += resources->files->fd_nfiles * sizeof(struct filedescent);
 	bytes += ptoa(pmap_wired_count(vmspace_pmap(resources->vmspace)));
 	return (howmany(bytes, KIBIBYTE));

@@ -88,14 +88,20 @@ lwc_adopt(struct thread *td, struct lwc_process **out)
  * a reference (proc_rwmem): they rely on a held process not ending. The address
  * space to be freed may have been the current one when they began. Later
  * holders find the present one. Holders wake us only when the process exits, so
- * this polls.
+ * this polls. Some of them wait until this thread has stopped (procctl(2) with
+ * PROC_REAP_KILL), so it stops here when it has to.
  */
 static void
 wait_for_holders(struct proc *p)
 {
 	PROC_LOCK(p);
-	while (p->p_lock > 0)
-		(void)msleep(&p->p_lock, &p->p_mtx, PWAIT, "lwchold", 1);
+	while (p->p_lock > 0) {
+		if (thread_suspend_check_needed())
+			(void)thread_suspend_check(0);
+		else
+			(void)msleep(
+			    &p->p_lock, &p->p_mtx, PWAIT, "lwchold", 1);
+	}
 	PROC_UNLOCK(p);
 }
 

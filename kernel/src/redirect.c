@@ -8,7 +8,8 @@
  * instead if the context has one, and the call is in the context's set or is
  * refused. Calls that contexts do not support, and calls that nobody has
  * decided on, fail (treatment.h). A call that fails with ECAPMODE or
- * ENOTCAPABLE has had no effect, so it can still be redirected.
+ * ENOTCAPABLE has had no effect that a monitor would have to undo (kevent(2)
+ * may have made some of its changes), so it can still be redirected.
  *
  * A forked child starts with its parent's vector. Therefore the parent gets its
  * original vector back for the duration of the call. It has only one thread, so
@@ -111,10 +112,12 @@ fork_natively(
 	int error;
 
 	/* A switch would exchange a shared table or address space for the child
-	 * too. */
+	 * too. posix_spawn(3) takes vfork(2) where RFSPAWN is not known. */
 	if (number == SYS_rfork) {
 		int flags = *(int *)arguments;
 
+		if ((flags & RFSPAWN) != 0)
+			return (EINVAL);
 		if ((flags & (RFMEM | RFTHREAD)) != 0 ||
 		    (flags & (RFFDG | RFCFDG)) == 0)
 			return (EOPNOTSUPP);

@@ -84,7 +84,9 @@ shared_state_call(struct thread *td, int number, const syscallarg_t *arguments)
 	case SYS_clock_gettime:
 		return (counts_use((clockid_t)arguments[0]));
 	case SYS_fcntl:
-		return ((int)arguments[1] == F_SETOWN);
+		return ((int)arguments[1] == F_SETOWN ||
+			((int)arguments[1] == F_SETFL &&
+			    (arguments[2] & O_ASYNC) != 0));
 	case SYS_ioctl:
 		return (sends_signals((u_long)arguments[1]));
 	case SYS___sysctl:
@@ -100,6 +102,8 @@ shared_state_call(struct thread *td, int number, const syscallarg_t *arguments)
 	case SYS_sigqueue:
 		return (would_stay_pending(
 		    td, (pid_t)arguments[0], (int)arguments[1]));
+	case SYS_sigaction: /* the kernel asks the action who reaps children */
+		return ((int)arguments[0] == SIGCHLD && arguments[1] != 0);
 	case SYS_thr_kill:
 		return (would_stay_pending(td, self, (int)arguments[1]));
 	case SYS_thr_kill2:

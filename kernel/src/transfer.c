@@ -80,9 +80,28 @@ get_end(struct thread *td, int descriptor, const struct fileops *end,
 	return (error);
 }
 
+/* Charges a transfer to the channel's user until it is freed. */
+static int
+charge_transfer(struct lwc_user *user, struct transfer *transfer, u_int count)
+{
+	size_t bytes = sizeof(*transfer) + count * (sizeof(transfer->items[0]) +
+						       sizeof(struct file));
+	int error;
+
+	transfer->user = user;
+	error =
+	    lwc_charge_memory(user, &transfer->kibibytes, howmany(bytes, 1024));
+	if (error == 0)
+		error = shai_charge_files(user, count);
+	if (error == 0)
+		transfer->files = count;
+	return (error);
+}
+
+/* Makes a transfer, whose files are opened anew, and so charged before. */
 static int
 make_transfer(struct thread *td, const struct shai_send_args *arguments,
-    struct transfer **out)
+    struct lwc_user *user, struct transfer **out)
 {
 	int descriptors[SHAI_TRANSFER_MAX];
 	struct transfer *transfer;
@@ -96,27 +115,17 @@ make_transfer(struct thread *td, const struct shai_send_args *arguments,
 	transfer =
 	    malloc(sizeof(*transfer) + count * sizeof(transfer->items[0]),
 		M_SHAI, M_WAITOK | M_ZERO);
-	transfer->count = count;
-	for (u_int i = 0; i < count && error == 0; i++)
+	error = charge_transfer(user, transfer, count);
+	for (u_int i = 0; i < count && error == 0; i++) {
+		transfer->count = i + 1;
 		error = item_take(td, descriptors[i], &transfer->items[i]);
+	}
 	if (error != 0) {
 		channel_free_transfer(transfer, td);
 		return (error);
 	}
 	*out = transfer;
 	return (0);
-}
-
-/* Charges a transfer to the channel's user until it is freed. */
-static int
-charge_transfer(struct lwc_user *user, struct transfer *transfer)
-{
-	size_t bytes =
-	    sizeof(*transfer) + transfer->count * sizeof(transfer->items[0]);
-
-	transfer->user = user;
-	return (lwc_charge_memory(
-	    user, &transfer->kibibytes, howmany(bytes, 1024)));
 }
 
 /*
@@ -158,13 +167,11 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 	error = get_end(td, arguments->channel, &channel_sender, &end);
 	if (error != 0)
 		return (error);
-	error = make_transfer(td, arguments, &transfer);
+	error = make_transfer(
+	    td, arguments, ((struct channel *)end->f_data)->user, &transfer);
 	if (error == 0) {
-		error = charge_transfer(
-		    ((struct channel *)end->f_data)->user, transfer);
-		if (error == 0)
-			error = enqueue(end->f_data, transfer,
-			    (end->f_flag & FNONBLOCK) == 0);
+		error = enqueue(
+		    end->f_data, transfer, (end->f_flag & FNONBLOCK) == 0);
 		if (error != 0)
 			channel_free_transfer(transfer, td);
 	}

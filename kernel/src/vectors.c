@@ -88,6 +88,9 @@ lwc_vectors_init(sy_call_t *dispatch, void (*exits)(struct proc *),
 		table[i] = sysent[i];
 		table[i].sy_call = dispatch;
 		table[i].sy_flags |= SYF_CAPENABLED;
+		/* Its probes come and go with a module of their own. */
+		table[i].sy_entry = 0;
+		table[i].sy_return = 0;
 		/* Calls that modules add later have their arguments in
 		 * registers. */
 		if ((sysent[i].sy_thrcnt & SY_THR_STATIC) == 0)
