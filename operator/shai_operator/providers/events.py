@@ -22,11 +22,14 @@ _FROM_ROLES = (
     Reason.ARCHITECTURE_MISMATCH, Reason.GUEST_UNREACHABLE, Reason.BRIDGE_CONFLICT, Reason.JAIL_STUCK,
     Reason.CLOCK_SKEW, Reason.ENFORCEMENT_INSUFFICIENT,
 )  # fmt: skip
-_NAMED = re.compile(rf"(?:^|: )({'|'.join(_FROM_ROLES)}): ")
-"""How a role names the reason of a failure: before the text of a message, or of what a program wrote."""
+_NAMED = re.compile(rf"({'|'.join(_FROM_ROLES)}): ")
+"""How a role names the reason of a failure: at the start of a task's message, or of a line of a program's errors. What
+a message quotes further on, such as a member's log, names none."""
 _ROLES_ON_HOST = ("pool_vm",)
 """The roles that do for a virtual machine what is done on its host: it is not the machine that they cannot reach."""
 _REFUSED = ("Permission denied (", "Too many authentication failures")
+_NOT_FORWARDED = "administratively prohibited"
+"""What ssh says where a host's sshd forwards no connections."""
 
 
 @dataclass
@@ -77,22 +80,18 @@ class Record:
         )
 
     def _failed(self, data: Mapping[str, Any]) -> Failure:
-        text = _text(data.get("res") or {})
-        named = _NAMED.search(text)
-        if named is not None:
-            return Failure(Reason(named[1]), f"host {self.host.name}: {text[named.end() :]}")
-        return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {text}")
+        result = data.get("res") or {}
+        reason, text = _named(result)
+        if reason is not None:
+            return Failure(reason, f"host {self.host.name}: {text}")
+        return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {_text(result)}")
 
     def _unreachable(self, data: Mapping[str, Any]) -> Failure:
         text = _text(data.get("res") or {})
         machine = self.guests.get(str(data["host"]))
         if machine is None or str(data.get("role", "")).rpartition(".")[2] in _ROLES_ON_HOST:
             return unreachable(self.host, text)
-        return Failure(
-            Reason.GUEST_UNREACHABLE,
-            f"virtual machine {machine} on host {self.host.name} cannot be reached by SSH through its host: {text}; "
-            f"look at its console.log on the host, and at network.gateway and network.uplink",
-        )
+        return _guest_unreachable(self.host, machine, text)
 
     def _summarise(self, data: Mapping[str, Any]) -> None:
         """Use the final statistics: a failure that a rescue section handled is no failure."""
@@ -126,12 +125,61 @@ def unreachable(host: Host, text: str) -> Failure:
     )
 
 
+def _guest_unreachable(host: Host, machine: str, text: str) -> Failure:
+    """Say why a virtual machine cannot be reached. Only GuestUnreachable is for the machine itself to blame."""
+    where = f"virtual machine {machine} on host {host.name}"
+    if _NOT_FORWARDED in text:
+        user = host.login.user if host.login else ""
+        return Failure(
+            Reason.HOST_UNREACHABLE,
+            f"host {host.name} does not forward connections to virtual machine {machine}: let its sshd do so for user "
+            f"{user} (AllowTcpForwarding, PermitOpen, DisableForwarding in sshd_config, restrict in authorized_keys)",
+        )
+    if any(sign in text for sign in _KEY_MISMATCH):
+        return Failure(
+            Reason.HOST_KEY_MISMATCH,
+            f"what answers at the address of {where} shows another host key than the one that its host has of it: find "
+            f"out whether another machine has this address; what was changed in the virtual machine, undo",
+        )
+    if any(sign in text for sign in _REFUSED):
+        return Failure(
+            Reason.AUTHENTICATION_FAILED,
+            f"{where} does not let root in with the key of privateKeySecret: put the key with which it was made into "
+            f"the Secret, or this key's public half into ~root/.ssh/authorized_keys in the virtual machine",
+        )
+    return Failure(
+        Reason.GUEST_UNREACHABLE,
+        f"{where} cannot be reached by SSH through its host: {text}; "
+        f"look at its console.log on the host, and at network.gateway and network.uplink",
+    )
+
+
+def _named(result: Mapping[str, Any]) -> tuple[Reason | None, str]:
+    """Return the reason that a role names in a result, and what follows it; None and nothing when it names none."""
+    item = _failed_item(result)
+    if item is not None:
+        return _named(item)
+    message, errors = str(result.get("msg") or "").strip(), str(result.get("stderr") or "")
+    lines = errors.splitlines()
+    for said in (message, *("\n".join(lines[number:]) for number in range(len(lines)))):
+        found = _NAMED.match(said)
+        if found is not None:
+            text = " ".join(said[found.end() :].split())
+            return Reason(found[1]), text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + " …"
+    return None, ""
+
+
+def _failed_item(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first item of a loop that has failed, or None."""
+    results = [item for item in result.get("results") or () if isinstance(item, dict)]
+    return next((item for item in results if item.get("failed") or item.get("unreachable")), None)
+
+
 def _text(result: Mapping[str, Any]) -> str:
     """Return the part of a module's result that a person needs."""
-    results = [item for item in result.get("results") or () if isinstance(item, dict)]
-    failed = [item for item in results if item.get("failed") or item.get("unreachable")]
-    if failed:
-        return _text(failed[0])
+    item = _failed_item(result)
+    if item is not None:
+        return _text(item)
     message = " ".join(str(result.get("msg", "")).split())
     output = " ".join(str(result.get("stderr") or result.get("stdout") or result.get("module_stderr") or "").split())
     if output and output not in message:

@@ -375,25 +375,6 @@ async def test_a_survey_that_says_nothing_has_failed(provider: BhyveProvider) ->
 # Failures.
 
 
-FAILURES = {
-    "StorageFull: dataset zroot/shai is full": (Reason.STORAGE_FULL, "host rack-1: dataset zroot/shai is full"),
-    "non-zero return code: JailStuck: jail web-0 does not stop": (Reason.JAIL_STUCK, "host rack-1: jail web-0 does"),
-    "EnforcementInsufficient: no module": (Reason.ENFORCEMENT_INSUFFICIENT, "host rack-1: no module"),
-    "StorageFullness: 7": (Reason.PLAYBOOK_FAILED, "task 'Do': StorageFullness: 7"),
-    "Nothing: else": (Reason.PLAYBOOK_FAILED, "task 'Do': Nothing: else"),
-}
-
-
-@pytest.mark.parametrize("text", FAILURES)
-def test_a_role_names_the_reason_of_its_failure(text: str) -> None:
-    record = events.Record(HOST, 1, {"web-vm-0": "web-vm-0", "web-0": "web-vm-0"})
-    record.observe({"event": "playbook_on_task_start", "event_data": {"task": "Do"}})
-    record.observe({"event": "runner_on_failed", "event_data": {"host": "web-vm-0", "res": {"msg": text}}})
-    reason, says = FAILURES[text]
-    assert record.failures["web-vm-0"].reason is reason
-    assert says in record.failures["web-vm-0"].message
-
-
 def test_a_machine_out_of_reach_is_not_its_host() -> None:
     record = events.Record(HOST, 1, {"web-vm-0": "web-vm-0", "web-0": "web-vm-0"})
     for entry in ("web-0", "machine"):

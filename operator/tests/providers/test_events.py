@@ -63,6 +63,38 @@ def test_messages(result: dict[str, Any], says: str) -> None:
     assert len(failure.message) < 1200
 
 
+def command(errors: str) -> dict[str, Any]:
+    return {"msg": "non-zero return code", "rc": 1, "stderr": errors, "stdout": "ClockSkew: what it prints"}
+
+
+LOG = "the monitor is not ready; its log ends: web-0: StorageFull: x\nStorageFull: y"
+FAILURES: list[tuple[dict[str, Any], Reason, str]] = [
+    ({"msg": "StorageFull: zroot/shai is full"}, Reason.STORAGE_FULL, "host rack-1: zroot/shai is full"),
+    ({"msg": " ClockSkew: an hour\n off"}, Reason.CLOCK_SKEW, "host rack-1: an hour off"),
+    (command("JailStuck: web-0 does not\nstop"), Reason.JAIL_STUCK, "host rack-1: web-0 does not stop"),
+    (command("tar: error\nStorageFull: no room"), Reason.STORAGE_FULL, "host rack-1: no room"),
+    ({"msg": "items", "results": [{"failed": True, "msg": "ClockSkew: off"}]}, Reason.CLOCK_SKEW, "rack-1: off"),
+    ({"msg": "ImageFetchFailed: " + "x" * 5000}, Reason.IMAGE_FETCH_FAILED, "host rack-1: xxx"),
+    ({"msg": "EnforcementInsufficient: no module"}, Reason.ENFORCEMENT_INSUFFICIENT, "host rack-1: no module"),
+    ({"msg": "StorageFullness: 7"}, Reason.PLAYBOOK_FAILED, "task 'Do': StorageFullness: 7"),
+    ({"msg": "Nothing: else"}, Reason.PLAYBOOK_FAILED, "task 'Do': Nothing: else"),
+    ({"msg": LOG}, Reason.PLAYBOOK_FAILED, "its log ends: web-0: StorageFull: x"),
+    (command("ps says: StorageFull: x"), Reason.PLAYBOOK_FAILED, "ps says: StorageFull: x"),
+]
+
+
+@pytest.mark.parametrize(("result", "reason", "says"), FAILURES)
+def test_a_role_names_the_reason_of_its_failure_and_what_it_quotes_names_none(
+    result: dict[str, Any], reason: Reason, says: str
+) -> None:
+    record = Record(HOST, 1)
+    record.observe(event("playbook_on_task_start", task="Do"))
+    record.observe(failed("web-vm-0", **result))
+    assert record.failures["web-vm-0"].reason is reason
+    assert says in record.failures["web-vm-0"].message
+    assert len(record.failures["web-vm-0"].message) < 1200
+
+
 def test_a_failure_that_was_mended_or_ignored_is_none() -> None:
     ignored = event("runner_on_failed", host="web-1", res={"msg": "x"}, ignore_errors=True)
     end = event(
@@ -108,6 +140,32 @@ def test_what_is_unreachable_is_named(role: str, reason: Reason, says: str) -> N
     failure = record.failures["web-vm-0"]
     assert (failure.reason, says in failure.message) == (reason, True)
     assert "broken pipe" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "says"),
+    [
+        (
+            "root@10.1.0.1: Permission denied (publickey).",
+            Reason.AUTHENTICATION_FAILED,
+            "the key with which it was made",
+        ),
+        (
+            "channel 0: open failed: administratively prohibited: open failed; stdio forwarding failed",
+            Reason.HOST_UNREACHABLE,
+            "host rack-1 does not forward connections to virtual machine web-vm-0: let its sshd do so for user shai",
+        ),
+        ("Host key verification failed.", Reason.HOST_KEY_MISMATCH, "another machine has this address"),
+        ("channel 0: open failed: connect failed: timed out", Reason.GUEST_UNREACHABLE, "console.log"),
+    ],
+)
+def test_a_machine_that_is_not_let_into_is_not_broken(said: str, reason: Reason, says: str) -> None:
+    record = Record(HOST, 3, {"web-vm-0": "web-vm-0", "web-0": "web-vm-0"})
+    record.observe(event("runner_on_unreachable", host="web-0", res={"unreachable": True, "msg": said}))
+    failure = record.failures["web-0"]
+    assert failure.reason is reason
+    assert says in failure.message
+    assert "virtual machine web-vm-0" in failure.message
 
 
 def test_nothing_happened_is_explained() -> None:
