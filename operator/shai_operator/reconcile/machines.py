@@ -4,7 +4,8 @@
 A machine is replaced when the pool's image changes, and when it fails for good. Its members are drained, removed with
 it, and made again. While the image changes there may be further machines, the surge, which are made first. Nothing is
 remembered but the status: a machine that is being replaced has this state in its row. If machines of a new image do not
-become ready, the image is rejected, and they are made again from the one before.
+become ready, the image is rejected, and they are made again from the one before. An image that a host cannot get is
+not rejected: nothing more is removed until it can be had.
 """
 
 from __future__ import annotations
@@ -29,11 +30,17 @@ PROVIDER = "bhyve"
 JAILS = 4
 REPLACING = "Replacing"
 _AUTOMATIC = "Automatic"
-_READY, _INSUFFICIENT, _GUEST = "Ready", "EnforcementInsufficient", "GuestUnreachable"
+_READY, _GUEST = "Ready", "GuestUnreachable"
+_DOES_NOT_WORK = frozenset({"TaskFailed", "AnalysisFailed"})
+"""Reasons of members whose monitors are ready, and which do no work: nothing is lost with them."""
 _OF_HOSTS = frozenset(
-    {"HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "Cancelled", "StorageFull", "NoVirtualization"}
-)
-"""Reasons of failures for which an image is not to blame."""
+    {
+        "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "Cancelled", "StorageFull", "NoVirtualization",
+        "ImageFetchFailed", "ChecksumMismatch", "ArchitectureMismatch", "ImageMissing", "BridgeConflict", "ClockSkew",
+        "TimedOut",
+    }
+)  # fmt: skip
+"""Reasons of failures for which an image is not to blame: of the host, of the mirror, of the spec."""
 
 
 def has_machines(pool: Object) -> bool:
@@ -133,7 +140,8 @@ class _Decision:
         settings = spec(self._pool).get("virtualMachine") or {}
         automatic = settings.get("replacement") == _AUTOMATIC
         self._surge = self._members_of(int(settings.get("surge") or 0)) if automatic and not rejected else 0
-        replacing = self._replacing(due) if automatic else frozenset()
+        obstacle = "" if rejected else self._obstacle()
+        replacing = self._replacing(due, target, obstacle) if automatic else frozenset()
         each = jails(self._pool)
         held = {ordinal for number in replacing for ordinal in range(number * each, (number + 1) * each)}
         return Replacements(
@@ -144,7 +152,7 @@ class _Decision:
             target=target,
             stable=self._settled(),
             rejected=rejected,
-            condition=self._condition(due, replacing, target, rejected, automatic=automatic),
+            condition=self._condition(due, replacing, target, rejected, self._why_held(obstacle, automatic=automatic)),
             rolled_back=why,
         )
 
@@ -172,10 +180,20 @@ class _Decision:
     def _failed_for_good(self, member: Observation) -> bool:
         if member.insufficient:
             return True
-        if member.failed is not None and member.failed.reason in _OF_HOSTS:
+        failed = member.failed
+        if failed is not None and (failed.reason in _OF_HOSTS or failed.attempts < self._care.failure_threshold):
             return False
         up = member.monitor is not None and member.monitor.ready
         return not up and not member.busy() and member.healed >= self._care.failure_threshold
+
+    def _obstacle(self) -> str:
+        """Say why no machine of the wanted image can be made for now, whatever the image is like; empty: one can."""
+        for machine in self._machines.values():
+            for member in machine.members:
+                failed = member.failed if digest(machine.image) == digest(self._wanted) else None
+                if failed is not None and failed.reason in _OF_HOSTS and not _answers(member):
+                    return f"virtual machine {machine.name}: {failed.reason}: {failed.message}"
+        return ""
 
     def _due(self, machine: Machine, target: str) -> bool:
         """Whether a machine has to be replaced."""
@@ -187,23 +205,51 @@ class _Decision:
         return begun or self._broken(machine)
 
     def _broken(self, machine: Machine) -> bool:
-        """Whether a machine of the right image has failed for good, although its host works."""
+        """Whether a machine of the right image has failed for good, although its host works.
+
+        One with a monitor that is ready has not: what cannot be reached through the host may be for the host to mend.
+        """
+        if any(member.monitor is not None and member.monitor.ready for member in machine.members):
+            return False
         failures = [member.failed for member in machine.members]
         return machine.surveyed and all(
             failed is not None and failed.reason == _GUEST and failed.attempts >= self._care.failure_threshold
             for failed in failures
         )
 
-    def _replacing(self, due: Mapping[int, Machine]) -> frozenset[int]:
+    def _replacing(self, due: Mapping[int, Machine], target: str, obstacle: str) -> frozenset[int]:
         """Return the machines that are replaced now: those that have begun, and as many more as may be unavailable."""
         chosen = {number for number, machine in due.items() if machine.replacing}
-        waiting = sorted(due.keys() - chosen, key=lambda number: (_ready(due[number]) > 0, number))
+        waiting = sorted(due.keys() - chosen, key=lambda number: (_in_use(due[number]), number))
         for number in waiting:
             if not due[number].surveyed:
                 continue  # nobody can destroy it
-            if _ready(due[number]) == 0 or self._dispensable(number, chosen):
+            other_image = digest(due[number].image) != digest(target)
+            if other_image and (obstacle or not self._tried(target, chosen)):
+                continue
+            if self._dispensable(number, chosen) or self._alone(number, chosen, due):
                 chosen.add(number)
         return frozenset(chosen)
+
+    def _tried(self, target: str, chosen: set[int]) -> bool:
+        """Whether machines may go for an image: it has shown that it works, or none is risked for it so far."""
+        if digest(target) == digest(self._stable):
+            return True
+        made = [machine for machine in self._machines.values() if digest(machine.image) == digest(target)]
+        if any(all(_answers(member) for member in machine.members) for machine in made):
+            return True
+        # Between the end of one and its new members, nothing but their absence tells of it.
+        return not made and not chosen and len(self._ordinals) >= self._care.replicas
+
+    def _alone(self, number: int, chosen: set[int], due: Mapping[int, Machine]) -> bool:
+        """Whether a machine with which no service is lost may go, however many others are away.
+
+        One at a time, and the next one when it is there again: if it does not come back, nor will others.
+        """
+        if _in_use(self._machines[number]) or chosen or len(self._ordinals) < self._care.replicas:
+            return False
+        others = [machine for other, machine in self._machines.items() if other != number and other not in due]
+        return all(member.configuration for machine in others for member in machine.members)
 
     def _dispensable(self, number: int, chosen: set[int]) -> bool:
         """Whether a machine may go beside those that are chosen."""
@@ -230,8 +276,17 @@ class _Decision:
             return self._wanted
         return self._stable
 
+    def _why_held(self, obstacle: str, *, automatic: bool) -> str:
+        """Say what keeps machines from being replaced; empty: nothing does, but for those that have to be ready."""
+        if not automatic:
+            return (
+                "This deletes their members' data, which are made again from data.source: set "
+                "virtualMachine.replacement to Automatic if that is right"
+            )
+        return obstacle and f"Nothing more is deleted before this is mended: {obstacle}"
+
     def _condition(
-        self, due: Mapping[int, Machine], replacing: frozenset[int], target: str, rejected: str, *, automatic: bool
+        self, due: Mapping[int, Machine], replacing: frozenset[int], target: str, rejected: str, held: str
     ) -> Condition | None:
         if replacing:
             named = ", ".join(self._machines[number].name for number in sorted(replacing))
@@ -246,12 +301,9 @@ class _Decision:
                 "kept: correct the image, and change virtualMachine in the spec"
             )
             return Condition("Progressing", FALSE, "ReplacementRolledBack", message)
-        if due and not automatic:
+        if due and held:
             named = ", ".join(machine.name for machine in due.values())
-            message = (
-                f"to be replaced, from image {_short(target)}: {named}. This deletes their members' data, which are "
-                "made again from data.source: set virtualMachine.replacement to Automatic if that is right"
-            )
+            message = f"to be replaced, from image {_short(target)}: {named}. {held}"
             return Condition("Progressing", FALSE, "ReplacementHeld", message)
         if due:
             named = ", ".join(machine.name for machine in due.values())
@@ -296,7 +348,21 @@ def _images(pool: Object, wanted: str) -> Iterable[str]:
 
 
 def _ready(machine: Machine) -> int:
-    return sum(1 for member in machine.members if member.reason == _READY)
+    """Count the members that serve. One that served before a run on it failed still does while its monitor answers."""
+    return sum(
+        1
+        for member in machine.members
+        if _answers(member) and (member.reason == _READY or (member.failed is not None and member.served))
+    )
+
+
+def _answers(member: Observation) -> bool:
+    return member.monitor is not None and member.monitor.ready and not member.insufficient
+
+
+def _in_use(machine: Machine) -> bool:
+    """Whether members of a machine serve, or are about to."""
+    return any(_answers(member) and member.reason not in _DOES_NOT_WORK for member in machine.members)
 
 
 def _short(image: str) -> str:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 MESSAGE_LIMIT = 1024
 """Characters of a row's message that the schema allows."""
-_FIRST_RETRY_SECONDS = 10
-_LAST_RETRY_SECONDS = 600
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 10, 600
 _SAMPLES_LIMIT = 512
 
 
@@ -122,7 +121,8 @@ class Observation:
     """Label of the bundle that the member has, or last had, in force; also while it cannot be reached."""
     draining_since: datetime | None = None
     reason: str = ""
-    """The reason in the member's row of the status."""
+    served: bool = False
+    """The reason in the member's row of the status, and whether it is ready by this row."""
     monitor: Monitor | None = None
     """The monitor's status; None when the monitor does not answer, or was never asked."""
     unreachable: str = ""
@@ -394,6 +394,7 @@ def from_row(written: Mapping[str, Any]) -> Observation:
         bundle=written.get("bundle", ""),
         draining_since=_moment(written.get("drainingSince")),
         reason=written.get("reason", ""),
+        served=written.get("ready") == TRUE,
     )
 
 

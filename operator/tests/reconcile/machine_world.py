@@ -73,6 +73,10 @@ class MachineWorld(World):
         """Machines that nobody can reach, although they run."""
         self.broken_by = "GuestUnreachable"
         """The reason of their members' failures."""
+        self.locked: set[str] = set()
+        """Machines into which no run gets, although their monitors answer."""
+        self.missing: dict[str, str] = {}
+        """Why machines cannot be made from an image, by image."""
         self.dark: set[str] = set()
         """Hosts that nobody can reach."""
         self._stale: dict[str, int] = {}
@@ -199,6 +203,7 @@ class MachineWorld(World):
             self._forget(one.name)
         for number in action.condemned:
             self.vms.pop(machine_name("default", number), None)
+            self.locked.discard(machine_name("default", number))
 
     def _remove_orphans(self, action: RemoveOrphans) -> None:
         for called in action.machines:
@@ -211,9 +216,12 @@ class MachineWorld(World):
         if action.host in self.dark:
             self._fail(one.name, "HostUnreachable")
             return
+        if called not in self.vms and one.image in self.missing:
+            self._fail(one.name, self.missing[one.image])
+            return
         vm = self.vms.setdefault(called, VirtualMachine(action.host, one.image))
         assert vm.host == action.host, f"{called} runs on {vm.host} and is made on {action.host}"
-        if vm.image in self.bad or called in self.broken:
+        if vm.image in self.bad or called in self.broken | self.locked:
             self._fail(one.name, self.broken_by)
             return
         self.troubles.pop(one.name, None)
@@ -222,7 +230,8 @@ class MachineWorld(World):
 
     def _fail(self, called: str, reason: str) -> None:
         before = self.troubles.get(called)
-        self.troubles[called] = Failure(reason, f"{called}: {reason}", self.now, before.attempts + 1 if before else 1)
+        attempts = before.attempts + 1 if before and before.reason == reason else 1
+        self.troubles[called] = Failure(reason, f"{called}: {reason}", self.now, attempts)
         self.healed[called] = self.healed.get(called, 0) + 1
 
     def _forget(self, called: str) -> None:
