@@ -51,7 +51,23 @@ def _clash(pool: Object, other: Object) -> str:
         for its in ("machines", "addresses"):
             if _overlap(str(mine.get(field) or ""), str(theirs.get(its) or "")):
                 return f"addresses of {mine[field]} (network.{field})"
+    for router, beside in ((mine, theirs), (theirs, mine)):
+        routed = _routed(router)
+        if any(_overlap(routed, str(beside.get(field) or "")) for field in ("subnet", "machines", "addresses")):
+            return f"addresses of {routed}, which the host reaches by one bridge only (network.subnet, network.gateway)"
     return ""
+
+
+def _routed(network: Mapping[str, str]) -> str:
+    """Return the network in which the host itself has an address, as the router on a bridge; empty: it has none.
+
+    Pools with uplinks may have one subnet: two of a host's interfaces can lead into one network, and their bridges give
+    the host no address there.
+    """
+    if network.get("uplink") or not network.get("gateway"):
+        return ""
+    length = ip_network(network.get("subnet") or network["machines"]).prefixlen
+    return str(ip_network(f"{network['gateway']}/{length}", strict=False))
 
 
 def _network(pool: Object) -> Mapping[str, str]:
