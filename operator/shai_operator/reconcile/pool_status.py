@@ -33,6 +33,8 @@ _FAULTS = frozenset(
     }
 )  # fmt: skip
 """Reasons of rows for which there are events."""
+_UNDER_WAY = frozenset({"Surveying", "Provisioning"})
+"""Reasons of the condition Provisioned that are progress, and no faults of the pool."""
 
 
 def write(
@@ -91,8 +93,16 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
     return written
 
 
-def events(pool: Object, all_members: Sequence[tuple[Observation, Standing]], decision: Decision) -> Iterator[Emit]:
-    """Yield events: about members whose reason has changed, and about the rollout."""
+def events(
+    pool: Object,
+    all_members: Sequence[tuple[Observation, Standing]],
+    decision: Decision,
+    trouble: Condition | None = None,
+) -> Iterator[Emit]:
+    """Yield events: about a pool whose members cannot be made, members whose reason has changed, and the rollout."""
+    before = conditions.find(pool, "Provisioned") or {}
+    if trouble is not None and trouble.reason not in _UNDER_WAY and trouble.reason != before.get("reason"):
+        yield Emit(pool, WARNING, trouble.reason, trouble.message)
     for member, standing in all_members:
         if standing.reason == member.reason:
             continue

@@ -118,13 +118,14 @@ class _Reconciliation:
         leaving = upkeep.forget_configuration(leaving, removals)
         leaving_members = [(member, members.standing(member, self._releases, "")) for member in leaving]
         outlook = self._outlook(kept, decision)
+        trouble = self._trouble(staying)
         pool_state = pool_status.write(
             self._pool,
             kept,
             leaving_members,
             decision,
             namespace=self._definitions.namespace,
-            trouble=self._trouble(staying),
+            trouble=trouble,
             machines=self._observed.replacements.condition,
             now=self._now,
         )
@@ -142,7 +143,7 @@ class _Reconciliation:
         plan.add(SetStatus(self._pool, pool_status.WRITER, pool_state))
         plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
         plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
-        plan.add(*pool_status.events(self._pool, all_members, decision))
+        plan.add(*pool_status.events(self._pool, all_members, decision, trouble))
         plan.add(
             *machine_status.events(self._pool, self._observed.surveys, replaced, found),
             *orphans.removals(self._pool, found, self._observed.surveys),

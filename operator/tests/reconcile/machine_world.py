@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shai_operator.control import poolspec
 from shai_operator.providers.machine_placement import place
-from shai_operator.reconcile import enforcement, pools
+from shai_operator.reconcile import bridges, enforcement, pools
 from shai_operator.reconcile.members import (
     Failure,
     ForgetMembers,
@@ -166,12 +166,14 @@ class MachineWorld(World):
         current = {row.ordinal: row.host for row in rows.values() if row.host}
         placed = place(poolspec.pool(self.pool, surveys), settings, chosen, current)
         places = {one.ordinal: Place(one.name, one.ordinal, one.host, one.address) for one in placed.members}
+        conflict = bridges.conflict(self.pool, self.known)
         return replace(
             base,
+            configuration_error=("BridgeConflict", conflict) if conflict else None,
             members=rows,
             places=places,
             unplaced=(placed.failure.reason, placed.failure.message) if placed.failure else None,
-            configurations={one.name: self.digest for one in places.values()},
+            configurations={} if conflict else {one.name: self.digest for one in places.values()},
             surveys=surveys,
             replacements=replacements,
         )

@@ -109,6 +109,11 @@ def test_a_host_is_surveyed_and_says_why_it_is_none(
     beside.make(**spec(freebsd, "jails-login"))
     beside.await_condition("Provisioned", "False", "BridgeConflict")
     assert "JailPool jails, which is older" in message(beside.read(), "Provisioned")
+    until(
+        lambda: told(devcluster, "later", "BridgeConflict", "JailPool jails, which is older"),
+        "an event says it",
+        PATIENCE_SECONDS,
+    )
     assert "later-vm-0" not in freebsd.machines()
     for one in (beside, pool):
         one.delete()
