@@ -54,6 +54,11 @@ class Installer:
         """Store the placement of the members."""
         self._pool, self._provider, self._placed = pool, provider, placement
 
+    def hosts_of_machines(self) -> dict[str, str]:
+        """Return the host of each virtual machine by its name, as the last placement has it."""
+        members = self._placed.members if self._placed else ()
+        return {member.machine.name: member.host for member in members if member.machine}
+
     async def configurations(self) -> dict[str, str]:
         """Return the digest with which each member should be installed.
 

@@ -17,7 +17,17 @@ from shai_operator.control.member_observer import MemberObserver
 from shai_operator.control.surveying import PERIOD_SECONDS, Surveys
 from shai_operator.metrics.samples import CANARY, STABLE
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
-from shai_operator.reconcile import addresses, bridges, definitions, enforcement, members, pools, releases, tenancy
+from shai_operator.reconcile import (
+    addresses,
+    bridges,
+    definitions,
+    enforcement,
+    members,
+    neighbours,
+    pools,
+    releases,
+    tenancy,
+)
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
@@ -154,7 +164,7 @@ class PoolController:
             problem = problem or (Reason.IMAGE_MISSING, str(error))
         replacements = pools.replacements(pool, rows, surveys, image)
         ordinals = pools.ordinals(pool, rows, replacements)
-        placed = provider.place(poolspec.pool(pool, state.surveys.expected()), ordinals, current)
+        placed = provider.place(poolspec.pool(pool, state.surveys.expected(), self._promised(pool)), ordinals, current)
         places = {
             member.ordinal: Place(member.name, member.ordinal, member.host, member.address) for member in placed.members
         }
@@ -179,6 +189,14 @@ class PoolController:
             effect=state.deployer.effect,
             comparison_refusals=dict(state.deployer.comparison_refusals),
         )
+
+    def _promised(self, pool: Object) -> Mapping[str, Mapping[str, int]]:
+        """Return the memory of other pools' virtual machines that a placement has to leave on each host.
+
+        Between this and `Installer.placed` nothing else runs, so two pools never choose by the same free memory.
+        """
+        placed = {called: state.installer.hosts_of_machines() for called, state in self._states.items()}
+        return neighbours.promised(pool, self._services.loop.inventory, placed)
 
     def _conflict(self, pool: Object) -> tuple[str, str] | None:
         """Return reason and message when an older pool has the network that this one wants."""

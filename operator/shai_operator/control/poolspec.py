@@ -35,14 +35,17 @@ if TYPE_CHECKING:
 
 DEFAULT_DIRECTORY = "/var/lib/shai"
 DEFAULT_MEMBERS = 8
-DEFAULT_MEMORY = 4096
 DEFAULT_PERIOD = 10
 _GONE = "Gone"
 SSH_PORT = 22
 
 
-def pool(obj: Object, surveys: Mapping[str, HostSurvey] = MappingProxyType({})) -> Pool:
-    """Return the pool for placement; the hosts have no keys."""
+def pool(
+    obj: Object,
+    surveys: Mapping[str, HostSurvey] = MappingProxyType({}),
+    promised: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> Pool:
+    """Return the pool for placement; the hosts have no keys. ``promised`` is what `neighbours.promised` returns."""
     wanted = spec(obj)
     known = {row["name"] for row in status(obj).get("hosts") or () if row.get("reached") in {TRUE, FALSE}}
     hosts = tuple(
@@ -53,6 +56,7 @@ def pool(obj: Object, surveys: Mapping[str, HostSurvey] = MappingProxyType({})) 
             gone=host.get("state") == _GONE,
             known=host["name"] in known,
             survey=surveys.get(host["name"]),
+            promised=tuple(sorted(promised.get(addresses.canonical(host["address"]), {}).items())),
         )
         for host in wanted.get("hosts") or ()
     )
@@ -71,7 +75,7 @@ def machine_settings(obj: Object) -> MachineSettings | None:
         addresses=network["machines"],
         jails=machines.jails(obj),
         members=addresses.of_members(obj),
-        memory_mebibytes=int(wanted.get("memoryMebibytes") or DEFAULT_MEMORY),
+        memory_mebibytes=machines.memory_mebibytes(obj),
         gateway=network.get("gateway") or "",
         cpus=int(wanted.get("cpus") or usual.cpus),
         disk_gibibytes=int(wanted.get("diskGibibytes") or usual.disk_gibibytes),

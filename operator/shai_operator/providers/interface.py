@@ -103,6 +103,8 @@ class Host:
     """Whether all machines of the pool on it are known, because it was reached since the pool has a status."""
     survey: HostSurvey | None = None
     """What the last survey found; None: there was none yet, or the provider makes none."""
+    promised: tuple[tuple[str, int], ...] = ()
+    """The virtual machines of other pools that are placed there, running or not, with their memory in MiB."""
 
 
 @dataclass(frozen=True)

@@ -156,19 +156,20 @@ class _Choice:
             return f"has room for {count(room, 'virtual machine')} (maxMembers {host.max_members})"
         free = self._free(host)
         if free < self._machines.memory_mebibytes:
-            return (
-                f"has {max(free, 0)} MiB of free memory, and a virtual machine needs {self._machines.memory_mebibytes}"
-            )
+            still = "" if free == host.survey.free_memory_mebibytes else " when all that are to be there run"
+            needs = self._machines.memory_mebibytes
+            return f"has {max(free, 0)} MiB of free memory{still}, and a virtual machine needs {needs}"
         return ""
 
     def _free(self, host: Host) -> int:
-        """Return a host's free memory, in MiB, when all machines that are to be there run."""
+        """Return a host's free memory, in MiB, when all machines that are to be there run, of other pools, too."""
         if host.survey is None:
             return 0
         running = {name for name, machine in host.survey.own.items() if machine.state == RUNNING}
         here = [number for number, where in self.chosen.items() if where == host.name]
         starting = [number for number in here if machine_name(self._pool.name, number) not in running]
-        return host.survey.free_memory_mebibytes - len(starting) * self._machines.memory_mebibytes
+        others = sum(mebibytes for name, mebibytes in host.promised if name not in running)
+        return host.survey.free_memory_mebibytes - len(starting) * self._machines.memory_mebibytes - others
 
 
 def _taken_by_gateway(pool: Pool, machines: MachineSettings, number: int) -> Failure:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PROVIDER = "bhyve"
 JAILS = 4
+MEMORY_MEBIBYTES = 4096
 REPLACING = "Replacing"
 _AUTOMATIC = "Automatic"
 _READY, _GUEST = "Ready", "GuestUnreachable"
@@ -51,6 +52,11 @@ def has_machines(pool: Object) -> bool:
 def jails(pool: Object) -> int:
     """Return how many members share a machine; 1 where there are none."""
     return int(spec(pool).get("jails") or JAILS) if has_machines(pool) else 1
+
+
+def memory_mebibytes(pool: Object) -> int:
+    """Return the memory of each of a pool's machines, in MiB."""
+    return int((spec(pool).get("virtualMachine") or {}).get("memoryMebibytes") or MEMORY_MEBIBYTES)
 
 
 def machine_address(pool: Object, number: int) -> str:

@@ -41,6 +41,7 @@ def pool(*hosts: Host) -> Pool:
 DARK = "HostUnreachable"
 UNKNOWN = Host("c", "192.0.2.3")
 
+OTHERS = (("beside-vm-0", 1000), ("beside-vm-1", 1500))
 CHOICES = {
     "machines are spread before they share a host": ([host("a", 9000), host("b", 4000)], range(8), {}, "abab"),
     "the most free memory among equals": ([host("a", 3000), host("b", 9000)], range(2), {}, "b"),
@@ -51,6 +52,18 @@ CHOICES = {
         range(4),
         {0: "a"},
         "ab",
+    ),
+    "a machine of another pool that is placed there needs its memory, too": (
+        [replace(host("a", 2000), promised=OTHERS[:1]), replace(host("b", 1999), promised=OTHERS[:1])],
+        range(2),
+        {},
+        "a",
+    ),
+    "and has it already when it runs": (
+        [replace(host("a", 1500, machine("beside-vm-0")), promised=OTHERS[:1]), host("b", 999)],
+        range(2),
+        {},
+        "a",
     ),
     "a host takes whole machines": ([host("a", most=5), host("b", most=3, free=1000)], range(6), {}, "aba"),
     "a machine keeps its host": ([host("a"), host("b")], range(4), {1: "b"}, "ba"),
@@ -117,6 +130,13 @@ WAITS = {
         "may still run on host a, which is no longer in spec.hosts: list it again, with state: Gone",
     ),
     "no memory": ([host("a", 500)], range(2), {}, Reason.TOO_FEW_HOSTS, "a: has 500 MiB of free memory"),
+    "no memory beside other pools": (
+        [replace(host("a", 3000), promised=OTHERS)],
+        range(2),
+        {},
+        Reason.TOO_FEW_HOSTS,
+        "a: has 500 MiB of free memory when all that are to be there run, and a virtual machine needs 1000",
+    ),
     "no room": (
         [host("a", most=3)],
         range(4),
