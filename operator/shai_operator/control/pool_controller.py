@@ -161,7 +161,7 @@ class PoolController:
         try:
             image = await self._machine_image(pool)
         except ImageMissingError as error:
-            problem = problem or (Reason.IMAGE_MISSING, str(error))
+            problem = problem or (error.reason, str(error))
         replacements = pools.replacements(pool, rows, surveys, image)
         ordinals = pools.ordinals(pool, rows, replacements)
         placed = provider.place(poolspec.pool(pool, state.surveys.expected(), self._promised(pool)), ordinals, current)

@@ -41,6 +41,8 @@ _TEMPLATES = str(descriptions.FOLDER / "firstboot")
 _LOOK_SECONDS = 300.0
 """Long enough for as many machines out of reach as a host can have, and short enough to look at hosts again."""
 _MOST_MEBIBYTES = 1 << 40
+_SYSTEM, _ARCHITECTURE = "freebsd", "amd64"
+"""What machines run: jails are FreeBSD's, and the roles give a machine the devices of amd64."""
 _STATES = {"running": RUNNING, "stopped": STOPPED}
 
 
@@ -113,7 +115,9 @@ class BhyveProvider(PlaybookProvider):
     def machine_image(self, name: str, settings: MachineSettings) -> str:
         """Return the name and the SHA-512 of an image; see `interface.Surveyor`."""
         try:
-            return f"{name}@{descriptions.pin(name, descriptions.read(name), settings.checksum)}"
+            description = descriptions.read(name)
+            _check(name, description)
+            return f"{name}@{descriptions.pin(name, description, settings.checksum)}"
         except ImageError as error:
             raise ImageMissingError(str(error)) from error
 
@@ -167,6 +171,22 @@ def _image(member: Member) -> str:
 def _packages(image: str) -> list[str]:
     """Return the packages that an image of members has for its virtual machines, such as that of the module."""
     return sorted(map(str, Path(image).glob("packages/*.pkg")))
+
+
+def _check(name: str, description: Mapping[str, Any]) -> None:
+    """Refuse an image that no machine of this provider can run; ImageMissingError."""
+    system, architecture = description["system"], description["architecture"]
+    if system != _SYSTEM:
+        raise ImageMissingError(
+            f"image {name} is {system}, and provider bhyve has members in jails of {_SYSTEM}: choose an image of "
+            f"{_SYSTEM} in virtualMachine.image"
+        )
+    if architecture != _ARCHITECTURE:
+        message = (
+            f"image {name} is for {architecture}, and provider bhyve runs {_ARCHITECTURE} machines only for now: "
+            f"choose an image for {_ARCHITECTURE} in virtualMachine.image, and hosts with such processors"
+        )
+        raise ImageMissingError(message, Reason.ARCHITECTURE_MISMATCH)
 
 
 def _described(image: str) -> Mapping[str, Any]:

@@ -72,7 +72,11 @@ class ConfigurationError(ValueError):
 
 
 class ImageMissingError(Exception):
-    """An image is missing or incomplete; reason ImageMissing. The text names the missing file and the remedy."""
+    """An image is missing, incomplete or of the wrong kind. The text names what is wrong and the remedy."""
+
+    def __init__(self, message: str, reason: Reason = Reason.IMAGE_MISSING) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -365,5 +369,6 @@ class Surveyor(Protocol):
     def machine_image(self, name: str, settings: MachineSettings) -> str:
         """Return the name and the SHA-512 of the image with this name: ``NAME@SHA512``.
 
-        ImageMissingError when there is no sound description of that name, or no checksum. Reads a file.
+        ImageMissingError when there is no sound description of that name, no checksum, or when machines of the provider
+        cannot run it. Reads a file.
         """
