@@ -135,6 +135,20 @@ class Cluster:
         except _NotFoundError:
             return
 
+    async def set_annotation(self, obj: Object, key: str, value: str) -> None:
+        """Change an annotation, or remove it (empty value); do nothing when the object was changed in the meantime."""
+        metadata = {
+            "annotations": {key: value or None},
+            # What a person has written since must not be lost.
+            "resourceVersion": obj["metadata"]["resourceVersion"],
+            "uid": uid(obj),
+        }
+        ref = reference(obj)
+        try:
+            await self._patch("annotation", RESOURCES[ref.kind], ref, {"metadata": metadata}, PatchType.MERGE)
+        except (_NotFoundError, ConflictError):
+            return
+
     async def merge(self, ref: Reference, body: Mapping[str, Any]) -> None:
         """Merge ``body`` into an object; ClusterError when it does not exist."""
         await self._patch("merge", RESOURCES[ref.kind], ref, body, PatchType.MERGE)

@@ -43,6 +43,8 @@ class Executor:
                 case actions.SetFinalizer():
                     if action.present != (FINALIZER in finalizers(action.obj)):
                         await self._cluster.set_finalizer(action.obj, present=action.present)
+                case actions.SetAnnotation():
+                    await self._cluster.set_annotation(action.obj, action.name, action.value)
                 case actions.Emit():
                     await self._emit(action)
                 case actions.Requeue():

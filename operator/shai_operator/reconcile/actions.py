@@ -51,6 +51,15 @@ class SetFinalizer:
 
 
 @dataclass(frozen=True)
+class SetAnnotation:
+    """Change an annotation of an object, or remove it (empty value); nothing when the object has changed since."""
+
+    obj: Object
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
 class Emit:
     """Record a Kubernetes event about an object. The same text again is counted, not repeated."""
 
@@ -67,7 +76,7 @@ class Requeue:
     seconds: float
 
 
-Action = Create | Delete | SetStatus | SetFinalizer | Emit | Requeue
+Action = Create | Delete | SetStatus | SetFinalizer | SetAnnotation | Emit | Requeue
 
 
 @dataclass

@@ -138,7 +138,7 @@ class _Reconciliation:
         plan = PoolPlan(tracks=decision.tracks)
         if FINALIZER not in finalizers(self._pool):
             plan.add(SetFinalizer(self._pool, present=True))
-        plan.add(*self._unstored(decision))
+        plan.add(*orphans.forget(self._pool, found), *self._unstored(decision))
         plan.add(*rollout_status.rejections(outlook, self._inventory, self._now))
         plan.add(SetStatus(self._pool, pool_status.WRITER, pool_state))
         plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import bundles, members, policies, pools, releases
-from shai_operator.reconcile.actions import Emit, Requeue, SetFinalizer, SetStatus
+from shai_operator.reconcile.actions import Emit, Requeue, SetAnnotation, SetFinalizer, SetStatus
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.machines import Replacements
 from shai_operator.reconcile.members import (
@@ -249,6 +249,13 @@ class World:
                 self.set_status(action)
             case SetFinalizer():
                 metadata = {**self.pool["metadata"], "finalizers": [FINALIZER] * action.present}
+                self.known.put({**self.pool, "metadata": metadata})
+            case SetAnnotation():
+                annotations = {**self.pool["metadata"].get("annotations", {}), action.name: action.value}
+                metadata = {
+                    **self.pool["metadata"],
+                    "annotations": {key: text for key, text in annotations.items() if text},
+                }
                 self.known.put({**self.pool, "metadata": metadata})
             case StoreRelease():
                 self.stored[action.release.name] = bundles.load(bundles.store(action.release, self.pool, "shai-system"))

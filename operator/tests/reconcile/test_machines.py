@@ -416,6 +416,34 @@ def test_orphans_are_listed_and_deleted_only_after_that() -> None:
     assert world.status["orphans"] == ["h2/default-vm-7"]
 
 
+def test_an_orphan_is_deleted_once_and_a_later_one_of_its_name_is_asked_for_again() -> None:
+    world = ready()
+    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
+    world.look()
+    annotate(world, **{DELETE: "h1/old-vm-3,h2/old-vm-4, h1/default-vm-0", "other": "stays"})
+    world.settle()
+    assert "old-vm-3" not in world.vms
+    assert world.pool["metadata"]["annotations"] == {"other": "stays"}, "neither what is done nor what was not there"
+    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
+    world.vms["old-vm-4"] = VirtualMachine("h2", OLD, pool="old")
+    world.settle()
+    assert world.status["orphans"] == ["h1/old-vm-3", "h2/old-vm-4"]
+    assert {"old-vm-3", "old-vm-4"} < set(world.vms)
+
+
+def test_what_is_to_be_deleted_waits_for_a_host_that_nobody_reaches() -> None:
+    world = ready()
+    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
+    world.look()
+    world.dark = {"h1"}
+    annotate(world, **{DELETE: "h1/old-vm-3"})
+    world.settle(5)
+    assert world.pool["metadata"]["annotations"] == {DELETE: "h1/old-vm-3"}
+    world.dark = set()
+    world.settle(5)
+    assert ("old-vm-3" in world.vms, world.pool["metadata"]["annotations"]) == (False, {})
+
+
 def test_a_jail_whose_name_hides_a_members_is_listed_and_left_alone() -> None:
     world = ready()
     world.jails["default-vm-0"] = ("default-0/x",)

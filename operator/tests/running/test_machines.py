@@ -74,6 +74,11 @@ def login(cluster: Cluster, freebsd: FreeBSDHost, name: str, key: str = "user") 
     return name
 
 
+def annotations_of(pool: SmallPool) -> dict[str, str]:
+    found = (pool.read() or {})["metadata"].get("annotations") or {}
+    return {name: text for name, text in found.items() if name.startswith("shai.dev/")}
+
+
 def told(cluster: Cluster, pool: str, reason: str, *words: str) -> bool:
     found = [event["message"] for event in events(cluster, "default", pool) if event["reason"] == reason]
     return any(all(word in text for word in words) for text in found)
@@ -142,6 +147,11 @@ def test_orphans_are_found_and_deleted_on_request(
     left = {"orphans-vm-9", "foreign-vm-0", "torn-vm-0", strange}
     until(lambda: freebsd.machines() == left, "the one that was named is gone", 120)
     until(lambda: pool.status().get("orphans") == names[1:], "the others are still listed", PATIENCE_SECONDS)
+    until(
+        lambda: annotations_of(pool) == {},
+        "the annotation is gone: nothing that it names is an orphan",
+        PATIENCE_SECONDS,
+    )
     pool.delete()
     until(lambda: pool.read() is None, "the pool is gone", PATIENCE_SECONDS)
 
