@@ -54,7 +54,8 @@ class BhyveProvider(PlaybookProvider):
 
     def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
         super().__init__(playbooks, authority)
-        # The authority lives as long as the operator's installation, and no other installation has it.
+        # The authority lives as long as the operator's installation, and no other installation has it. When it was
+        # lost, machines have to be adopted: docs/operations.md says how.
         self._owner = hashlib.sha256(authority.certificate.encode()).hexdigest()
 
     def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:

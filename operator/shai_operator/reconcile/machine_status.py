@@ -102,6 +102,8 @@ def _machine(
         state, message = (_UNKNOWN, survey.message) if survey else (_PENDING, "")
     elif found is not None:
         state, message = found.state, found.message
+    else:
+        state, message = _foreign(pool, machine_name(name(pool), number), survey)
     failed = next((member.failed for member in members if member.failed), None)
     written = {
         "name": machine_name(name(pool), number),
@@ -113,6 +115,17 @@ def _machine(
         "message": (message or (failed.message if failed else ""))[:_MESSAGE_LIMIT],
     }
     return {field: value for field, value in written.items() if value or field == "jails"}
+
+
+def _foreign(pool: Object, called: str, survey: HostSurvey) -> tuple[str, str]:
+    """Return state and message of a pool's machine that has not this operator's mark; if there is none, it waits."""
+    for machine in survey.machines:
+        if machine.name == called and machine.pool == name(pool):
+            return machine.state, (
+                "it carries the mark of another operator, or of this one before the Secret shai-authority was lost or "
+                "made anew: nothing is changed there. Restore the Secret, or adopt the machine (docs/operations.md)"
+            )
+    return _PENDING, ""
 
 
 def _host(

@@ -58,6 +58,8 @@ class VirtualMachine:
     host: str
     image: str
     pool: str = "default"
+    foreign: bool = False
+    """Whether it has the mark of another operator."""
 
 
 class MachineWorld(World):
@@ -127,7 +129,7 @@ class MachineWorld(World):
             SurveyedMachine(
                 called,
                 vm.pool,
-                own=bool(vm.pool),
+                own=bool(vm.pool) and not vm.foreign,
                 state="Running",
                 image=vm.image.partition("@")[2],
                 jails=(*self._members_in(called), *self.jails.get(called, ())),

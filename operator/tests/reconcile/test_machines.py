@@ -11,9 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from shai_operator.reconcile.members import ForgetMembers, ProvisionMembers, RemoveMembers
-from shai_operator.reconcile.orphans import DELETE, RemoveOrphans
-from tests.reconcile.builders import resource
-from tests.reconcile.machine_world import NEW, OLD, MachineWorld, VirtualMachine, machine_of, ready, spec
+from tests.reconcile.machine_world import NEW, OLD, MachineWorld, VirtualMachine, machine_of, ready
 
 
 def progressing(world: MachineWorld) -> tuple[str, str]:
@@ -26,11 +24,6 @@ def message(world: MachineWorld, kind: str) -> str:
 
 def removed(world: MachineWorld) -> list[str]:
     return [place.name for action in world.trail if isinstance(action, RemoveMembers) for place in action.members]
-
-
-def annotate(world: MachineWorld, **annotations: str) -> None:
-    metadata = {**world.pool["metadata"], "annotations": annotations}
-    world.known.put({**world.pool, "metadata": metadata})
 
 
 # Machines come and go with their members.
@@ -101,6 +94,23 @@ def test_without_its_status_nothing_is_made_while_a_host_is_dark() -> None:
     assert world.condition("JailPool", "default", "Provisioned") == ("False", "Surveying")
     places = [place.ordinal for one in world.trail if isinstance(one, ProvisionMembers) for place in one.members]
     assert set(places) == {2, 3}, "those whose machine was found"
+
+
+def test_machines_of_another_authority_are_told_and_left_alone() -> None:
+    """As all of them are when the operator's Secret was lost, which is made anew then."""
+    world = ready()
+    world.broken, world.broken_by = {"default-vm-0"}, "PlaybookFailed"
+    world.vms["default-vm-0"].foreign = True
+    world.vms["default-vm-7"] = VirtualMachine("h1", OLD, foreign=True)
+    world.settle(20, seconds=60)
+    row = world.rows()["default-vm-0"]
+    assert row["state"] == "Running"
+    assert "before the Secret shai-authority was lost" in row["message"]
+    assert "adopt the machine (docs/operations.md)" in row["message"]
+    assert (removed(world), world.status["orphans"]) == ([], [])
+    world.broken, world.vms["default-vm-0"].foreign = set(), False
+    world.settle(20, seconds=60)
+    assert "Secret" not in world.rows()["default-vm-0"].get("message", "")
 
 
 # Another image.
@@ -389,88 +399,3 @@ def test_enforcement_that_is_lost_ends_what_runs_and_comes_back_with_it() -> Non
     world.settle()
     assert world.texts() == ["one", "one"]
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
-
-
-# Orphans.
-
-
-def test_orphans_are_listed_and_deleted_only_after_that() -> None:
-    world = ready()
-    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
-    world.vms["default-vm-7"] = VirtualMachine("h2", OLD)
-    world.jails["default-vm-0"] = ("default-9",)
-    names = ["h1/default-vm-0/default-9", "h1/old-vm-3", "h2/default-vm-7"]
-    annotate(world, **{DELETE: ",".join(names)})
-    world.look()
-    assert world.status["orphans"] == names
-    assert not [action for action in world.trail if isinstance(action, RemoveOrphans)], "not in the same step"
-    annotate(world)
-    world.settle()
-    assert {"old-vm-3", "default-vm-7"} < set(world.vms)
-    (event,) = [event for event in world.events if event.reason == "OrphansFound"]
-    assert f"{DELETE}={','.join(names)}" in event.message
-    annotate(world, **{DELETE: "h1/old-vm-3, h1/default-vm-0/default-9,h1/default-vm-0,h1/../etc"})
-    world.settle()
-    assert sorted(world.vms) == ["default-vm-0", "default-vm-1", "default-vm-7"]
-    assert world.jails["default-vm-0"] == ()
-    assert world.status["orphans"] == ["h2/default-vm-7"]
-
-
-def test_an_orphan_is_deleted_once_and_a_later_one_of_its_name_is_asked_for_again() -> None:
-    world = ready()
-    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
-    world.look()
-    annotate(world, **{DELETE: "h1/old-vm-3,h2/old-vm-4, h1/default-vm-0", "other": "stays"})
-    world.settle()
-    assert "old-vm-3" not in world.vms
-    assert world.pool["metadata"]["annotations"] == {"other": "stays"}, "neither what is done nor what was not there"
-    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
-    world.vms["old-vm-4"] = VirtualMachine("h2", OLD, pool="old")
-    world.settle()
-    assert world.status["orphans"] == ["h1/old-vm-3", "h2/old-vm-4"]
-    assert {"old-vm-3", "old-vm-4"} < set(world.vms)
-
-
-def test_what_is_to_be_deleted_waits_for_a_host_that_nobody_reaches() -> None:
-    world = ready()
-    world.vms["old-vm-3"] = VirtualMachine("h1", OLD, pool="old")
-    world.look()
-    world.dark = {"h1"}
-    annotate(world, **{DELETE: "h1/old-vm-3"})
-    world.settle(5)
-    assert world.pool["metadata"]["annotations"] == {DELETE: "h1/old-vm-3"}
-    world.dark = set()
-    world.settle(5)
-    assert ("old-vm-3" in world.vms, world.pool["metadata"]["annotations"]) == (False, {})
-
-
-def test_a_jail_whose_name_hides_a_members_is_listed_and_left_alone() -> None:
-    world = ready()
-    world.jails["default-vm-0"] = ("default-0/x",)
-    name = "h1/default-vm-0/default-0/x"
-    world.look()
-    assert world.status["orphans"] == [name]
-    annotate(world, **{DELETE: name})
-    world.settle()
-    assert not [action for action in world.trail if isinstance(action, RemoveOrphans)]
-
-
-def test_as_many_orphans_are_listed_as_a_status_can_have() -> None:
-    world = ready()
-    for number in range(300):
-        world.vms[f"{number:03}{'x' * 250}"] = VirtualMachine("h1", OLD, pool="")
-    world.vms["old-vm-0"] = VirtualMachine("h1", OLD, pool="old")
-    world.look()
-    assert len(world.status["orphans"]) == 256
-    assert max(map(len, world.status["orphans"])) <= 252
-    assert "h1/old-vm-0" in world.status["orphans"]
-
-
-def test_another_pools_machines_are_no_orphans() -> None:
-    world = ready()
-    world.vms["other-vm-0"] = VirtualMachine("h1", OLD, pool="other")
-    world.put(
-        resource("JailPool", "other", spec(hosts=[], network={"addresses": "10.8.0.0/24", "machines": "10.9.0.0/24"}))
-    )
-    world.settle(3)
-    assert world.status["orphans"] == []
