@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROLE = COLLECTION / "roles" / "freebsd_guest"
 
 _PROGRAMS = {
+    "sha256": 'sha256sum <"$2"',
     "sysctl": 'cat "$WORLD/$2"',
     "kldstat": 'grep -qx "$3" "$WORLD/loaded"',
     "kldload": 'if [ "$(cat "$WORLD/kern.securelevel")" -gt 0 ] || ! grep -qx "$2" "$WORLD/installed"; then\n'
@@ -29,7 +30,9 @@ _PROGRAMS = {
 @pytest.fixture
 def guest(tmp_path: Path) -> Path:
     """Make a guest with both modules installed, accounting switched on, and the lowest security level."""
-    (tmp_path / "bin").mkdir()
+    for place in ("bin", "boot/modules", "var/run", "var/db"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "boot/modules/shai.ko").write_text("first")
     for called, text in _PROGRAMS.items():
         (tmp_path / "bin" / called).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / "bin" / called).chmod(0o755)
@@ -41,7 +44,11 @@ def guest(tmp_path: Path) -> Path:
 
 def load(guest: Path) -> subprocess.CompletedProcess[str]:
     environment: Mapping[str, str] = {"PATH": f"{guest / 'bin'}:/usr/bin:/bin", "WORLD": str(guest)}
-    script = ROLE / "files" / "modules.sh"
+    script = guest / "modules.sh"
+    text = (ROLE / "files" / "modules.sh").read_text()
+    for place in ("/boot/modules", "/var/run", "/var/db"):
+        text = text.replace(f"={place}\n", f"={guest}{place}\n")
+    script.write_text(text)
     return subprocess.run(
         ["/bin/sh", script, "shai", "pf"], env=environment, capture_output=True, text=True, check=False
     )
@@ -59,6 +66,42 @@ def test_a_module_that_comes_late_asks_for_a_restart(guest: Path) -> None:
     (guest / "kern.securelevel").write_text("1\n")
     done = load(guest)
     assert (done.returncode, done.stdout, done.stderr) == (0, "restart for shai\n", "")
+    boot(guest)
+    assert load(guest).stdout == "", "it is not asked for a second time"
+
+
+def boot(guest: Path) -> None:
+    """Start the guest anew: the loader has the modules, /var/run is empty, and the level is high."""
+    for file in (guest / "var/run").iterdir():
+        file.unlink()
+    (guest / "loaded").write_text("shai\npf\n")
+    (guest / "kern.securelevel").write_text("2\n")
+
+
+def test_a_new_version_of_a_module_asks_for_one_restart(guest: Path) -> None:
+    """What is loaded stays until then: the kernel takes no other one at a raised security level."""
+    load(guest)
+    for file in ("second", "third"):
+        (guest / "boot/modules/shai.ko").write_text(file)
+        assert [load(guest).stdout for _ in range(2)] == ["restart for shai\n"] * 2, "as long as there was none"
+        boot(guest)
+        assert [load(guest).stdout for _ in range(2)] == ["", ""]
+
+
+def test_a_version_that_came_right_after_a_boot_asks_for_a_restart(guest: Path) -> None:
+    """The first look after a boot comes after the installation of packages."""
+    load(guest)
+    boot(guest)
+    (guest / "boot/modules/shai.ko").write_text("second")
+    assert load(guest).stdout == "restart for shai\n"
+    assert load(guest).stdout == "restart for shai\n"
+
+
+def test_a_module_of_which_nothing_is_known_costs_one_restart(guest: Path) -> None:
+    boot(guest)
+    assert load(guest).stdout == "restart for shai\n"
+    boot(guest)
+    assert load(guest).stdout == ""
 
 
 def test_accounting_asks_for_a_restart(guest: Path) -> None:
