@@ -72,7 +72,9 @@ def test_a_machine_in_a_directory(made: World, files: Run) -> None:
     ("xz", "says"),
     [
         ("xz: (stdout): Write error: No space left on device", "StorageFull: "),
+        ("xz: (stdout): Write error: Disc quota exceeded", "StorageFull: "),
         ("xz: image.xz: Unexpected end of input", "ImageFetchFailed: "),
+        ("xz: /data/space/image.xz: File format not recognized", "ImageFetchFailed: "),
     ],
 )
 def test_an_image_that_cannot_be_unpacked_does_not_stay(made: World, files: Run, xz: str, says: str) -> None:
@@ -92,6 +94,29 @@ def test_a_machine_on_a_full_storage_does_not_stay(made: World, files: Run) -> N
     assert "StorageFull: " in done.stderr
     assert "No space left" in done.stderr
     assert names(made, "vms") == []
+
+
+@pytest.mark.parametrize(
+    ("program", "call"),
+    [("mkdir", ("add_image", DIGEST)), ("mkdir", ("add_machine", "web-vm-0")), ("cat", ("add_machine", "web-vm-0"))],
+)
+def test_a_full_storage_is_named_by_each_step(made: World, files: Run, program: str, call: tuple[str, str]) -> None:
+    if call[0] == "add_machine":
+        files("add_image", DIGEST, packed(made), "xz")
+    made.program(program, f'#!/bin/sh\necho "{program}: Disc quota exceeded" >&2\nexit 1\n')
+    done = files(*call, *((packed(made), "xz") if call[0] == "add_image" else (DIGEST,)), text=MARK)
+    assert done.returncode == 1
+    assert done.stderr.startswith("StorageFull: "), done.stderr
+    assert names(made, "vms") == []
+
+
+def test_another_fault_is_not_told_as_a_full_storage(made: World, files: Run) -> None:
+    files("add_image", DIGEST, packed(made), "xz")
+    made.program("cp", '#!/bin/sh\necho "cp: Input/output error" >&2\nexit 1\n')
+    done = files("add_machine", "web-vm-0", DIGEST, text=MARK)
+    assert done.returncode == 1
+    assert "the disk of web-vm-0 cannot be copied" in done.stderr
+    assert "StorageFull" not in done.stderr
 
 
 def test_what_an_interrupted_run_left_is_made_anew_and_tidied(made: World, files: Run) -> None:
@@ -131,6 +156,7 @@ with open(world / "log", "a") as log: print("zfs", *sys.argv[1:], file=log)
 known = world / "datasets.json"
 sets = json.loads(known.read_text())
 command, words = sys.argv[1], sys.argv[2:]
+if os.environ.get("FULL") == command: sys.exit(f"cannot {command} '{words[-1]}': out of space")
 last = words[-1]
 def place(name): return world / "mounted" / name
 if command == "list": sys.exit(0 if last in sets else f"cannot open '{last}': dataset does not exist")
@@ -166,8 +192,10 @@ def zfs(made: World) -> Run:
     (made.place / "mounted/tank/shai").mkdir(parents=True)
     script = made.script("bhyve_host", "storage.sh")
 
-    def run(*words: str, text: str = "", dataset: str = "tank/shai") -> subprocess.CompletedProcess[str]:
-        return made.run(script, *words, text=text, DATASET=dataset)
+    def run(
+        *words: str, text: str = "", dataset: str = "tank/shai", full: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        return made.run(script, *words, text=text, DATASET=dataset, FULL=full)
 
     return run
 
@@ -188,6 +216,19 @@ def test_a_machine_in_a_dataset_is_a_clone(made: World, zfs: Run) -> None:
     assert zfs("remove_machine", "web-vm-0").stdout == "removed web-vm-0\n"
     assert zfs("tidy").stdout == f"deleted image {DIGEST}\n"
     assert datasets(made) == ["tank/shai", "tank/shai/images", "tank/shai/vms"]
+
+
+def test_a_full_pool_is_named_by_each_step(made: World, zfs: Run) -> None:
+    refused = [zfs("prepare", full="create")]
+    zfs("prepare")
+    refused += [zfs("add_image", DIGEST, packed(made), "xz", full=command) for command in ("create", "snapshot")]
+    zfs("add_image", DIGEST, packed(made), "xz")
+    refused.append(zfs("add_machine", "web-vm-0", DIGEST, text=MARK, full="clone"))
+    for done in refused:
+        assert done.returncode == 1
+        assert done.stderr.startswith("StorageFull: "), done.stderr
+        assert "out of space" in done.stderr
+    assert zfs("add_machine", "web-vm-0", DIGEST, text=MARK).stdout == "made web-vm-0\n"
 
 
 def test_a_half_made_dataset_is_made_anew(made: World, zfs: Run) -> None:

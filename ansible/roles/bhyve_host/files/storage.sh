@@ -23,6 +23,22 @@ fail() {
   exit 1
 }
 
+# Runs a command that writes to the storage. A full storage is what it is, whichever step notices it first.
+write() {
+  what=$1
+  shift
+  message=$("$@" 2>&1) && return
+  if is_full "$message"; then
+    fail "StorageFull: $what ($message): make room in ${root-$DATASET}, or choose another storage"
+  fi
+  fail "$what: $message"
+}
+
+# The words of programs and of ZFS, for a disk that is full and for a quota that is used up.
+is_full() {
+  case $1 in *"No space left on device"* | *"out of space"* | *"quota exceeded"* | *"Quota exceeded"*) ;; *) return 1 ;; esac
+}
+
 mountpoint() {
   zfs get -H -o value mountpoint "$1"
 }
@@ -60,9 +76,15 @@ path() {
 prepare() {
   for part in images vms; do
     if [ -n "${DATASET-}" ]; then
-      is_dataset "$DATASET/$part" || { zfs create "$DATASET/$part" && echo "made $DATASET/$part"; }
+      is_dataset "$DATASET/$part" || {
+        write "dataset $DATASET/$part cannot be made" zfs create "$DATASET/$part"
+        echo "made $DATASET/$part"
+      }
     fi
-    [ -d "$root/$part" ] || { mkdir -p "$root/$part" && echo "made $root/$part"; }
+    [ -d "$root/$part" ] || {
+      write "$root/$part cannot be made" mkdir -p "$root/$part"
+      echo "made $root/$part"
+    }
   done
   [ "$(stat -f %Lp "$root/vms")" = 700 ] || { chmod 0700 "$root/vms" && echo "closed $root/vms"; }
 }
@@ -73,28 +95,28 @@ has_image() {
 
 unpack() {
   case $3 in
-    xz) message=$(xz --decompress --stdout "$1" 2>&1 >"$2") ;;
+    xz) message=$({ xz --decompress --stdout "$1" >"$2"; } 2>&1) ;;
     none) message=$(cp "$1" "$2" 2>&1) ;;
   esac && return
   rm -f "$2"
-  case $message in
-    *space*) fail "StorageFull: the image cannot be unpacked ($message): make room in $root, or choose another storage" ;;
-    *) fail "ImageFetchFailed: the image cannot be unpacked ($message): its description has another compression" ;;
-  esac
+  if is_full "$message"; then
+    fail "StorageFull: the image cannot be unpacked ($message): make room in $root, or choose another storage"
+  fi
+  fail "ImageFetchFailed: the image cannot be unpacked ($message): its description has another compression"
 }
 
 add_image() {
   if [ -n "${DATASET-}" ]; then
     ! is_dataset "$DATASET/images/$1" || destroy "$DATASET/images/$1"
-    zfs create -o "$PROPERTY=shai" "$DATASET/images/$1"
+    write "the image's dataset cannot be made" zfs create -o "$PROPERTY=shai" "$DATASET/images/$1"
     if ! (unpack "$2" "$root/images/$1/disk.img" "$3"); then
       destroy "$DATASET/images/$1"
       return 1
     fi
-    zfs snapshot "$DATASET/images/$1@image"
+    write "the image's snapshot cannot be made" zfs snapshot "$DATASET/images/$1@image"
   else
     rm -rf "$root/images/$1.new"
-    mkdir "$root/images/$1.new"
+    write "the image's directory cannot be made" mkdir "$root/images/$1.new"
     if ! (unpack "$2" "$root/images/$1.new/disk.img" "$3"); then
       rm -rf "$root/images/$1.new"
       return 1
@@ -113,26 +135,23 @@ add_machine() {
       fi
       destroy "$DATASET/vms/$1"
     fi
-    zfs clone -o "$PROPERTY=shai" "$DATASET/images/$2@image" "$DATASET/vms/$1"
-    write_mark "$place"
+    write "the dataset of $1 cannot be made" zfs clone -o "$PROPERTY=shai" "$DATASET/images/$2@image" "$DATASET/vms/$1"
+    write "the mark of $1 cannot be written" write_mark "$place"
   else
     [ ! -e "$place" ] || fail "$place is not the pool's: find out whose it is, and move it away"
     rm -rf "$place.new"
-    mkdir "$place.new"
-    if ! cp "$root/images/$2/disk.img" "$place.new/disk.img"; then
-      rm -rf "$place.new"
-      fail "StorageFull: the disk of $1 cannot be copied to $place: make room there, or choose another storage"
-    fi
-    write_mark "$place.new"
+    # What is left of it is in the way of what would make room.
+    trap 'rm -rf "$place.new"' EXIT
+    write "the directory of $1 cannot be made" mkdir "$place.new"
+    write "the disk of $1 cannot be copied to $place" cp "$root/images/$2/disk.img" "$place.new/disk.img"
+    write "the mark of $1 cannot be written" write_mark "$place.new"
     mv "$place.new" "$place"
   fi
   echo "made $1"
 }
 
 write_mark() {
-  chmod 0700 "$1"
-  cat >"$1/vm.json.new"
-  mv "$1/vm.json.new" "$1/vm.json"
+  chmod 0700 "$1" && cat >"$1/vm.json.new" && mv "$1/vm.json.new" "$1/vm.json"
 }
 
 remove_machine() {
