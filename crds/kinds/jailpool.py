@@ -36,6 +36,21 @@ _RESERVED = rule(
     "the provider sets IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET itself; choose another name",
 )
 
+_PLACE = (
+    "$(IMAGE)/ at its beginning stands for the member's image, spec.image, which each machine gets a copy of. Another "
+    "path is on the member's host; with provider bhyve it is in the virtual machine, where a golden image may have it."
+)
+_IN_IMAGE = (
+    rule(
+        "!self.startsWith('$(') || self.startsWith('$(IMAGE)/')",
+        "only $(IMAGE)/ is replaced here; expected $(IMAGE)/ and a path in spec.image, or an absolute path",
+    ),
+    rule(
+        "!self.startsWith('$(') || !self.matches('/[.][.](/|$)')",
+        "the path leads out of the image with a segment ..; expected a plain path",
+    ),
+)
+
 _MEMBER = record(
     "One member.",
     {
@@ -149,9 +164,10 @@ _SPEC = record(
             "The initial content of a new member's data directory; left out: it is empty.",
             {
                 "source": text(
-                    "A directory on the member's host. $(NAME) is replaced.",
+                    f"A directory. {_PLACE}",
                     longest=shared.PATH_LENGTH,
                     pattern=r"^(/|\$\()",
+                    rules=_IN_IMAGE,
                 ),
                 "mode": word(
                     "Copy: every member has its own. Link: files are hard links, which no task may change.",
@@ -173,10 +189,10 @@ _SPEC = record(
                     default="None",
                 ),
                 "seed": text(
-                    "A file of commands, in Redis' protocol or one a line, that fills a new store. $(NAME) is "
-                    "replaced.",
+                    f"A file of commands, in Redis' protocol or one a line, that fills a new store. {_PLACE}",
                     longest=shared.PATH_LENGTH,
                     pattern=r"^(/|\$\()",
+                    rules=_IN_IMAGE,
                 ),
             },
             default={},

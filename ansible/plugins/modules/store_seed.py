@@ -137,7 +137,11 @@ def main():
     if place.run("test", "-e", wanted["marker"]).returncode == 0:
         module.exit_json(changed=False)
     if not os.path.isfile(wanted["source"]):
-        module.fail_json(msg=f"seed {wanted['source']} is not a file on this host")
+        where = "in this virtual machine" if wanted["jail"] else "on this host"
+        module.fail_json(
+            msg=f"seed {wanted['source']} is not a file {where}: put it into the members' image, and name it $(IMAGE)/PATH, "
+            "or put it there"
+        )
     if module.check_mode:
         module.exit_json(changed=True)
     error = wait_for(place, wanted["socket"], wanted["wait_seconds"])

@@ -49,6 +49,7 @@ class Site:
             (directory / required).parent.mkdir(parents=True)
             shutil.copy2(BUILT / required, directory / required)
         for file, text in files.items():
+            (directory / file).parent.mkdir(parents=True, exist_ok=True)
             (directory / file).write_text(text)
         return images.read(self.base / "images", name)
 

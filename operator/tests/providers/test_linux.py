@@ -15,6 +15,7 @@ import pytest
 from shai_operator.providers import directories
 from shai_operator.providers.interface import (
     ConfigurationError,
+    Data,
     Grounds,
     Host,
     Login,
@@ -58,12 +59,15 @@ async def test_a_member_comes_and_goes(
     monkeypatch.setattr(directories, "discard", lambda directory: shutil.move(directory, kept / directory.name))
     host = Host("rack-1", "127.0.0.1", server.login())
     members = provider.place(replace(site.pool, hosts=(host,)), [0], {}).members
-    image = await asyncio.to_thread(site.image)
-    configuration = MemberConfiguration(str(site.directory), image, provider.installer, monitor_port=site.port)
+    image = await asyncio.to_thread(lambda: site.image(**{"corpus/mail.txt": "of the image"}))
+    configuration = MemberConfiguration(
+        str(site.directory), image, provider.installer, data=Data("$(IMAGE)/corpus"), monitor_port=site.port
+    )
     outcomes = await provider.provision(host, members, configuration, progress=quiet, cancel=asyncio.Event())
     assert outcomes["t-0"].failure is None
     assert outcomes["t-0"].changed
     assert len(processes_with(f"{site.directory}/images/{image.digest}/bin/shai")) == 1
+    assert (site.directory / "t-0/data/mail.txt").read_text() == "of the image"
     assert server.login().private_key.splitlines()[2] not in has_kept(kept, {"ssh.key", "authority.key"})
 
     outcomes = await provider.remove(

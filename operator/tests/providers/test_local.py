@@ -124,13 +124,13 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
     site = life.site
     (site.base / "source").mkdir()
     (site.base / "source/mail.txt").write_text("seeded")
-    (site.base / "seed").write_text('SET greeting "good day"\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n')
+    seed = 'SET greeting "good day"\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n'
     configuration = MemberConfiguration(
         str(site.directory),
-        await asyncio.to_thread(site.image),
+        await asyncio.to_thread(lambda: site.image(**{"data/seed": seed})),
         life.provider.installer,
         data=Data(str(site.base / "source")),
-        key_value=KeyValue(str(site.base / "seed")),
+        key_value=KeyValue("$(IMAGE)/data/seed"),
         variables=(("SAID", TEMPLATE),),
         monitor_port=site.port,
     )
