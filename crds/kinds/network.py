@@ -22,6 +22,7 @@ _IS_RANGE = (
     ),
 )
 
+_STAYS = immutable("the hosts' bridge and the jails would keep the earlier one beside it; make another pool")
 _SUBNET = "(has(self.subnet) ? self.subnet : self.machines)"
 
 NETWORK = record(
@@ -43,15 +44,15 @@ NETWORK = record(
         ),
         "subnet": text(
             "The network that addresses and machines are parts of, as a CIDR. Left out: each of them is a network of "
-            "its own, and members have no router. Provider bhyve only.",
+            "its own, and members have no router. Provider bhyve only. Immutable.",
             longest=64,
-            rules=_IS_RANGE,
+            rules=(*_IS_RANGE, _STAYS),
         ),
         "gateway": text(
             "The router, an address of the subnet (or of machines, if there is no subnet) that no virtual machine and "
-            "no member gets. Left out: there is no default route. Provider bhyve only.",
+            "no member gets. Left out: there is no default route. Provider bhyve only. Immutable.",
             longest=64,
-            rules=(rule("isIP(self)", "not an address; expected a form such as 198.51.100.254"),),
+            rules=(rule("isIP(self)", "not an address; expected a form such as 198.51.100.254"), _STAYS),
         ),
         "nameservers": distinct(
             "The virtual machines' name servers. Provider bhyve only.",
@@ -64,9 +65,10 @@ NETWORK = record(
         ),
         "uplink": text(
             "The hosts' network interface to which virtual machines are bridged; left out: they have a bridge of their "
-            "own, without a way out of the host. Provider bhyve only.",
+            "own, without a way out of the host. Provider bhyve only. Immutable.",
             longest=15,
             pattern=r"^[a-z][a-z0-9_.]*$",
+            rules=(_STAYS,),
         ),
     },
     default={},
@@ -87,5 +89,9 @@ NETWORK = record(
             "subnet does not contain addresses and machines; make it larger, or leave it out",
         ),
         rule("has(self.machines) == has(oldSelf.machines)", "machines cannot be added or removed; make another pool"),
+        *(
+            rule(f"has(self.{field}) == has(oldSelf.{field})", f"{field} cannot be added or removed; make another pool")
+            for field in ("subnet", "gateway", "uplink")
+        ),
     ),
 )

@@ -61,6 +61,10 @@ IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
 BHYVE_IMMUTABLE: list[tuple[dict[str, Any], str]] = [
     ({"jails": 5}, "jails cannot change"),
     ({"network": {"machines": "198.51.101.0/24", "gateway": None}}, "virtual machines are known by their addresses"),
+    ({"network": {"gateway": "198.51.100.253"}}, "the hosts' bridge and the jails would keep the earlier one"),
+    ({"network": {"gateway": None}}, "gateway cannot be added or removed"),
+    ({"network": {"uplink": "igb0"}}, "uplink cannot be added or removed"),
+    ({"network": {"subnet": "198.51.100.0/24"}}, "subnet cannot be added or removed"),
     ({"virtualMachine": {"storage": {"dataset": "tank/shai"}}}, "virtual machines would stay behind"),
     ({"virtualMachine": {"storage": {"dataset": None, "directory": "/vms"}}}, "virtual machines would stay behind"),
     ({"virtualMachine": {"diskGibibytes": 10}}, "a disk cannot shrink"),

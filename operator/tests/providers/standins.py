@@ -22,7 +22,7 @@ _MOVED = ("/dev/vmm", "/dev/nmdm", "/var/spool/lock", "/usr/local/libexec/shai",
 """Paths of the scripts that a test has below its own directory."""
 
 _IFCONFIG = """#!/usr/bin/env python3
-import os, pathlib, sys
+import ipaddress, os, pathlib, sys
 place = pathlib.Path(os.environ["WORLD"]) / "interfaces"
 words = sys.argv[1:]
 def show(file): print(file.name + ": flags=8843\\n" + file.read_text(), end="")
@@ -30,6 +30,9 @@ def fresh(kind):
     number = 0
     while (place / f"{kind}{number}").exists() or (place / f"{kind}{number}a").exists(): number += 1
     return f"{kind}{number}"
+def mask(value):
+    network = ipaddress.ip_interface(value)
+    return f"prefixlen {network.network.prefixlen}" if network.version == 6 else f"netmask {int(network.netmask):#010x}"
 def kind(file): return file.read_text().splitlines()[0].split()[-1]
 if words[0] == "-l":
     print(*sorted(file.name for file in place.iterdir())); sys.exit()
@@ -56,7 +59,7 @@ while rest:
     if word == "name": file = file.rename(place / value[:15])
     if word == "description": file.write_text(file.read_text() + f"\\tdescription: {value}\\n")
     if word == "group": file.write_text(file.read_text() + f"\\tgroups: {value}\\n")
-    if word in ("inet", "inet6"): file.write_text(file.read_text() + f"\\t{word} {value.split('/')[0]} netmask 0\\n")
+    if word in ("inet", "inet6"): file.write_text(file.read_text() + f"\\t{word} {value.split('/')[0]} {mask(value)}\\n")
     if word == "addm":
         file.write_text(file.read_text() + f"\\tmember: {value} flags=143\\n")
         if os.environ.get("LOSES") == value: (place / value).write_text("\\tgroups: em\\n")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @pytest.fixture
 def made(tmp_path: Path) -> World:
     created = world(tmp_path)
-    created.interface("em0", "groups: em", "inet 198.51.100.7 netmask 0", "inet6 2001:db8::7 prefixlen 64")
+    created.interface("em0", "groups: em", "inet 198.51.100.7 netmask 0xffffff00 broadcast 198.51.100.255",
+        "inet6 fe80::1%em0 prefixlen 64 scopeid 0x1", "inet6 2001:db8::7 prefixlen 64")
     return created
 
 
@@ -66,8 +67,42 @@ def test_conflicts(made: World) -> None:
     bridge(made, uplink="em0")
     assert "is not the bridge of this pool" in refused(bridge(made, pool="other"))
     assert "already a member of bridge shb1" in refused(bridge(made, pool="other", uplink="em0", name="shb2"))
-    assert "already on interface em0" in refused(bridge(made, address="198.51.100.7/24"))
     assert "no interface em9" in refused(bridge(made, uplink="em9"))
+
+
+@pytest.mark.parametrize(
+    ("address", "there"),
+    [
+        ("198.51.100.7/24", "198.51.100.7/24 of interface em0"),
+        ("198.51.100.254/24", "198.51.100.7/24 of interface em0"),
+        ("198.51.100.129/25", "198.51.100.7/24 of interface em0"),
+        ("198.51.0.1/16", "198.51.100.7/24 of interface em0"),
+        ("2001:db8::ffff/112", "2001:db8::7/64 of interface em0"),
+        ("2001:DB8:0:0:1::1/64", "2001:db8::7/64 of interface em0"),
+        ("2001:db8:0:1::1/48", "2001:db8::7/64 of interface em0"),
+        ("198.51.101.1/24", ""),
+        ("2001:db8:0:1::1/64", ""),
+        ("fd00::1/64", ""),
+    ],
+)
+def test_a_network_that_an_interface_of_the_host_has_is_refused(made: World, address: str, there: str) -> None:
+    done = bridge(made, address=address)
+    if there:
+        assert f"address {address} is in a network with {there}: choose another" in refused(done)
+        assert not (made.place / "interfaces/shb1").exists()
+    else:
+        assert f"gave bridge shb1 address {address}" in done.stdout
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1/0", "192.0.2.1", "192.0.2.1/", "fd00::1/0", "192.0.2.1/x"])
+def test_an_address_without_a_network_is_refused(made: World, address: str) -> None:
+    assert "has no length of its network" in refused(bridge(made, address=address))
+
+
+def test_a_bridge_that_has_its_address_stays_when_another_interface_gets_one_of_its_network(made: World) -> None:
+    bridge(made, address="192.0.2.1/24")
+    made.interface("em1", "groups: em", "inet 192.0.2.7 netmask 0xffffff00")
+    assert bridge(made, address="192.0.2.1/24").returncode == 0
 
 
 def pair(made: World, *words: str) -> subprocess.CompletedProcess[str]:

@@ -29,12 +29,66 @@ bridge_of() {
   done
 }
 
+# Reads what ifconfig prints, and prints the networks of other interfaces that have an address in common with a network.
+# awk(1) has no operations on bits, so networks are compared digit by digit. Each interface has a link-local network.
+overlaps() {
+  awk -v own="$name" -v wanted="$address" '
+    function binary(number, width,   digits) {
+      for (digits = ""; width > 0; width--) { digits = number % 2 digits; number = int(number / 2) }
+      return digits
+    }
+    function value(hexadecimal,   place, sum) {
+      sum = 0
+      for (place = 1; place <= length(hexadecimal); place++)
+        sum = sum * 16 + index("0123456789abcdef", substr(hexadecimal, place, 1)) - 1
+      return sum
+    }
+    function digits_of(address,   parts, count, halves, left, right, i, digits) {
+      sub(/%.*/, "", address)
+      digits = ""
+      if (address !~ /:/) {
+        count = split(address, parts, ".")
+        for (i = 1; i <= count; i++) digits = digits binary(parts[i], 8)
+        return digits
+      }
+      if (split(address, halves, "::") == 1) halves[2] = ""
+      left = split(halves[1], parts, ":")
+      for (i = 1; i <= left; i++) digits = digits binary(value(tolower(parts[i])), 16)
+      right = split(halves[2], parts, ":")
+      while (length(digits) < 128 - 16 * right) digits = digits "0"
+      for (i = 1; i <= right; i++) digits = digits binary(value(tolower(parts[i])), 16)
+      return digits
+    }
+    BEGIN { split(wanted, given, "/"); mine = digits_of(given[1]) }
+    /^[^ \t]/ { interface = $1; sub(/:$/, "", interface) }
+    $1 ~ /^inet6?$/ && interface != own && $2 !~ /^fe80:/ && ($1 == "inet6") == (given[1] ~ /:/) {
+      bits = length(mine)
+      for (i = 3; i < NF; i++) {
+        if ($i == "prefixlen") bits = $(i + 1)
+        if ($i == "netmask") {
+          bits = 0
+          mask = $(i + 1); sub(/^0x/, "", mask); mask = binary(value(mask), 32)
+          while (substr(mask, bits + 1, 1) == "1") bits++
+        }
+      }
+      shorter = bits + 0 < given[2] + 0 ? bits + 0 : given[2] + 0
+      if (substr(digits_of($2), 1, shorter) == substr(mine, 1, shorter)) print $2 "/" bits " of interface " interface
+    }'
+}
+
 check_address() {
-  for interface in $(ifconfig -l); do
-    if [ "$interface" != "$name" ] && addresses_of "$interface" | grep -qF " ${address%/*} "; then
-      fail "address ${address%/*} is already on interface $interface: choose another network for the virtual machines"
-    fi
-  done
+  length=${address##*/}
+  case $length in
+    '' | *[!0-9]* | 0* | ????*) length=0 ;;
+  esac
+  [ "$address" != "${address%/*}" ] && [ "$length" -gt 0 ] ||
+    fail "address $address has no length of its network, or 0: expected a form such as 192.0.2.1/24; correct the network of" \
+      "the virtual machines"
+  # What the bridge has is not looked at again: its machines shall start when another interface gets an address.
+  ! exists "$name" || ! addresses_of "$name" | grep -qF " ${address%/*} " || return 0
+  there=$(for interface in $(ifconfig -l); do ifconfig "$interface"; done | overlaps | head -n 1)
+  [ -z "$there" ] ||
+    fail "address $address is in a network with $there: choose another network for the virtual machines"
 }
 
 make_bridge() {
