@@ -93,7 +93,7 @@ def rendered(options: Namespace) -> dict[str, str]:
     pool = _manifest(options.pool)
     image = _image(pool)
     key = machine.host_key(text(options.host_key))
-    keys = machine.authorized_keys(text(options.authorized_keys))
+    keys = [*machine.authorized_keys(text(options.authorized_keys)), *machine.pool_keys(pool)]
     made = machine.first_boot(pool, options.machine, descriptions.read(image)["firstBoot"], keys, key)
     return render(made)
 

@@ -71,6 +71,14 @@ def authorized_keys(text: str) -> list[str]:
     return keys
 
 
+def pool_keys(pool: Mapping[str, Any]) -> list[str]:
+    """Return the keys of spec.virtualMachine.authorizedKeys; ImageError if one is not a plain key."""
+    given = (_spec(pool).get("virtualMachine") or {}).get("authorizedKeys") or []
+    if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
+        raise ImageError(f"spec.virtualMachine.authorizedKeys is {given!r}; give a list of public keys")
+    return [_plain_key(key, number) for number, key in enumerate(given, 1)]
+
+
 def _plain_key(line: str, number: int) -> str:
     kind = line.split(" ", 1)[0]
     if kind not in _KEY_TYPES:

@@ -87,6 +87,23 @@ SPEC = record(
             rules=(rule("self >= oldSelf", "a disk cannot shrink; make another pool"),),
         ),
         "storage": _STORAGE,
+        "authorizedKeys": distinct(
+            "Public keys that may log in as root, beside those of the hosts' privateKeySecret. No other key may: what "
+            "else is in a virtual machine's authorized_keys is removed.",
+            text(
+                "A key, as in authorized_keys, without options and no certificate.",
+                longest=4096,
+                rules=(
+                    rule(
+                        "self.matches('^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{32,}={0,2}"
+                        "( [ -~]*)?$')",
+                        "not a public key; expected a form such as ssh-ed25519 AAAA… alice, without options, which "
+                        "ssh-keygen writes into the file that ends in .pub",
+                    ),
+                ),
+            ),
+            most=16,
+        ),
         "replacement": word(
             "Whether the operator may replace a virtual machine when the image changes, or when it fails for good. Its "
             "members lose their data, and get those of data.source. Manual: it waits, and says so.",

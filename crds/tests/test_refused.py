@@ -60,6 +60,7 @@ ADDRESS = "not an address; expected a form such as 127.0.0.1:8640"
 SERVICE = "not a host and a port"
 SCHEDULE = "not a schedule; expected five fields"
 
+PUBLIC_KEY = HOST["hostKey"]
 OTHERS = "belong to provider bhyve; remove them"
 
 BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
@@ -106,6 +107,18 @@ BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
     ("memoryMebibytes in body should be greater than or equal to 512", (("virtualMachine.memoryMebibytes", 256),)),
     ("diskGibibytes in body should be greater than or equal to 5", (("virtualMachine.diskGibibytes", 1),)),
     ('replacement: Unsupported value: "Never"', (("virtualMachine.replacement", "Never"),)),
+    *(
+        ("not a public key", (("virtualMachine.authorizedKeys", [key]),))
+        for key in (
+            f'command="sh" {PUBLIC_KEY}',
+            PUBLIC_KEY.replace("ssh-ed25519", "ssh-ed25519-cert-v01@openssh.com"),
+            f"{PUBLIC_KEY}\n{PUBLIC_KEY}",
+            f"{PUBLIC_KEY} älice",
+            "ssh-ed25519 AAAA",
+        )
+    ),
+    ("authorizedKeys[1]: Duplicate value", (("virtualMachine.authorizedKeys", [PUBLIC_KEY] * 2),)),
+    ("authorizedKeys: Too many: 17", (("virtualMachine.authorizedKeys", [f"{PUBLIC_KEY} {n}" for n in range(17)]),)),
     ("metadata.name ends in -vm", (("metadata.name", "web-vm"),)),
     ("is not a name", (("metadata.name", "web.site"),)),
     ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 64),)),

@@ -88,6 +88,22 @@ def test_render_writes_three_files_for_their_owner(keys: list[str], tmp_path: Pa
     assert yaml.safe_load(files["meta-data"].read_text())["local-hostname"] == "example-vm-3"
 
 
+def test_render_has_the_pools_own_keys(keys: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = yaml.safe_load(POOL.read_text())
+    given = Path(keys[keys.index("--authorized-keys") + 1]).read_text().strip()
+    for own in (f"{given} of-the-pool", f'command="sh" {given}'):
+        pool["spec"]["virtualMachine"]["authorizedKeys"] = [own]
+        (tmp_path / "pool.yaml").write_text(yaml.safe_dump(pool))
+        status = main(["render", "--pool", str(tmp_path / "pool.yaml"), *keys, "--output", "json"])
+        printed = capsys.readouterr()
+        if own.startswith("command"):
+            assert status == 1
+            assert "without options in front" in printed.err
+        else:
+            user = yaml.safe_load(json.loads(printed.out)["user-data"])["users"][0]
+            assert user["ssh_authorized_keys"] == [given, own]
+
+
 def test_render_prints_when_there_is_no_directory(keys: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "--pool", str(POOL), *keys, "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["user-data"].startswith("#cloud-config\n")

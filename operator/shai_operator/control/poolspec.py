@@ -86,6 +86,7 @@ def machine_settings(obj: Object) -> MachineSettings | None:
         requires=enforcement.required(obj),
         checksum=wanted.get("checksum") or "",
         mirror=wanted.get("mirror") or "",
+        authorized_keys=tuple(wanted.get("authorizedKeys") or ()),
     )
 
 

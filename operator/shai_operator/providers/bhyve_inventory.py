@@ -58,6 +58,8 @@ class BhyveInventories:
         image = self.describe(machines[0].image)
         module = settings.requires == "CapsicumModule"
         data = configuration.data
+        # Whatever else the pool says, the operator itself has to get in.
+        keys = list(dict.fromkeys([ssh.public_key(self.login), *settings.authorized_keys]))
         shared = {
             "bhyve_host_image": image,
             "bhyve_host_mirror": settings.mirror,
@@ -67,7 +69,8 @@ class BhyveInventories:
             "pool_vm_disk_gibibytes": settings.disk_gibibytes,
             "pool_vm_gateway": settings.gateway,
             "pool_vm_nameservers": list(settings.nameservers),
-            "pool_vm_authorized_keys": [ssh.public_key(self.login)],
+            "pool_vm_authorized_keys": keys,
+            "freebsd_guest_authorized_keys": keys,
             "pool_vm_firstboot_templates": self.templates,
             "freebsd_guest_packages": [_KEY_VALUE_PACKAGE] if configuration.key_value else [],
             "freebsd_guest_package_files": self.packages(configuration.image.path),

@@ -34,7 +34,13 @@ class MachineSettings:
     checksum: str = ""
     """SHA-512 of the image in hex; empty: the recorded one."""
     mirror: str = ""
+    authorized_keys: tuple[str, ...] = ()
+    """Public keys that may log in beside the host's own."""
 
     def installed(self) -> dict[str, Any]:
         """Return the settings that an installation brings up to date in a machine that exists."""
-        return {name: value for name, value in asdict(self).items() if name not in {"checksum", "mirror"}}
+        content = {name: value for name, value in asdict(self).items() if name not in {"checksum", "mirror"}}
+        if not self.authorized_keys:
+            # Pools from before the field are up to date.
+            del content["authorized_keys"]
+        return content

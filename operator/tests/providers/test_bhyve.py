@@ -197,6 +197,18 @@ def test_an_inventory_says_what_the_pool_says(provider: BhyveProvider) -> None:
     assert "jail_gateway" not in shared or shared["jail_gateway"] == ""
 
 
+def test_a_pools_keys_log_in_beside_the_operators(provider: BhyveProvider) -> None:
+    writer, more = inventories(provider), ("ssh-ed25519 AAAA alice", "ssh-ed25519 BBBB {{ 7 * 7 }}")
+    own = read(writer.provision(MEMBERS, CONFIGURATION, RUN))["vars"]["pool_vm_authorized_keys"]
+    assert len(own) == 1
+    settings = replace(SETTINGS, authorized_keys=(*more, *own))
+    shared = read(writer.provision(MEMBERS, replace(CONFIGURATION, machines=settings), RUN))["vars"]
+    assert shared["pool_vm_authorized_keys"] == shared["freebsd_guest_authorized_keys"] == [*own, *more]
+    before = CONFIGURATION.digest(MEMBERS[0])
+    assert replace(CONFIGURATION, machines=settings).digest(MEMBERS[0]) != before, "machines that exist get them, too"
+    assert "authorized_keys" not in SETTINGS.installed(), "pools without the field stay up to date"
+
+
 def test_packages_of_an_image_are_for_its_machines(provider: BhyveProvider, tmp_path: Path) -> None:
     (tmp_path / "packages").mkdir()
     for name in ("shai-kmod-1.pkg", "shai-1.pkg", "README"):
