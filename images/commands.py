@@ -22,7 +22,7 @@ from images.rendering import render
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 def add_output(parser: ArgumentParser) -> None:
@@ -68,8 +68,21 @@ def check(options: Namespace) -> int:
     for name in wrong:
         print(found[name], file=sys.stderr)
     lines = [f"{name}: {state}" for name, state in found.items() if name not in wrong]
-    printed(options, lines, {"images": found, "wrong": wrong})
+    ended = _unsupported(name for name in found if name not in wrong)
+    for name, end in ended.items():
+        print(
+            f"images: warning: image {name}: its support ended on {end}, so it gets no security updates; choose a newer one",
+            file=sys.stderr,
+        )
+    printed(options, lines, {"images": found, "wrong": wrong, "unsupported": sorted(ended)})
     return 1 if wrong else 0
+
+
+def _unsupported(names: Iterable[str]) -> dict[str, str]:
+    """Return the ends of support that have passed; the day itself is still supported."""
+    today = datetime.now(UTC).date().isoformat()
+    ends = {name: descriptions.read(name).get("supportedUntil", today) for name in names}
+    return {name: end for name, end in ends.items() if end < today}
 
 
 def show(options: Namespace) -> int:

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,21 @@ def test_check_names_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr()
     assert f"{NAME}.yaml is not sound: " in shown.err
     assert json.loads(shown.out)["wrong"] == [NAME]
+
+
+@pytest.mark.parametrize(("days", "warned"), [(-1, True), (0, False), (1, False)])
+def test_check_warns_when_support_has_ended(
+    folder: Path, capsys: pytest.CaptureFixture[str], days: int, warned: bool  # noqa: FBT001
+) -> None:
+    end = (datetime.now(UTC).date() + timedelta(days=days)).isoformat()
+    for file in folder.glob("*.yaml"):
+        file.write_text(re.sub("(?m)^supportedUntil: .*$", "supportedUntil: 2999-01-01", file.read_text()))
+    file = folder / f"{NAME}.yaml"
+    file.write_text(file.read_text().replace("2999-01-01", end))
+    assert main(["check", "--output", "json"]) == 0, "a warning is no failure: running pools go on"
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["unsupported"] == ([NAME] if warned else [])
+    assert (f"image {NAME}: its support ended on {end}, so it gets no security updates" in printed.err) is warned
 
 
 def test_list_shows_each(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
