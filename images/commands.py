@@ -71,7 +71,8 @@ def check(options: Namespace) -> int:
     ended = _unsupported(name for name in found if name not in wrong)
     for name, end in ended.items():
         print(
-            f"images: warning: image {name}: its support ended on {end}, so it gets no security updates; choose a newer one",
+            f"images: warning: image {name}: its support ended on {end}, so it gets no security updates; choose a "
+            "newer one",
             file=sys.stderr,
         )
     printed(options, lines, {"images": found, "wrong": wrong, "unsupported": sorted(ended)})

@@ -69,7 +69,10 @@ def test_check_names_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(("days", "warned"), [(-1, True), (0, False), (1, False)])
 def test_check_warns_when_support_has_ended(
-    folder: Path, capsys: pytest.CaptureFixture[str], days: int, warned: bool  # noqa: FBT001
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    days: int,
+    warned: bool,  # noqa: FBT001
 ) -> None:
     end = (datetime.now(UTC).date() + timedelta(days=days)).isoformat()
     for file in folder.glob("*.yaml"):

@@ -139,8 +139,8 @@ def main():
     if not os.path.isfile(wanted["source"]):
         where = "in this virtual machine" if wanted["jail"] else "on this host"
         module.fail_json(
-            msg=f"seed {wanted['source']} is not a file {where}: put it into the members' image, and name it $(IMAGE)/PATH, "
-            "or put it there"
+            msg=f"seed {wanted['source']} is not a file {where}: put it into the members' image, and name it "
+            "$(IMAGE)/PATH, or put it there"
         )
     if module.check_mode:
         module.exit_json(changed=True)

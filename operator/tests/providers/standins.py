@@ -59,7 +59,8 @@ while rest:
     if word == "name": file = file.rename(place / value[:15])
     if word == "description": file.write_text(file.read_text() + f"\\tdescription: {value}\\n")
     if word == "group": file.write_text(file.read_text() + f"\\tgroups: {value}\\n")
-    if word in ("inet", "inet6"): file.write_text(file.read_text() + f"\\t{word} {value.split('/')[0]} {mask(value)}\\n")
+    if word in ("inet", "inet6"):
+        file.write_text(file.read_text() + f"\\t{word} {value.split('/')[0]} {mask(value)}\\n")
     if word == "addm":
         file.write_text(file.read_text() + f"\\tmember: {value} flags=143\\n")
         if os.environ.get("LOSES") == value: (place / value).write_text("\\tgroups: em\\n")
@@ -82,7 +83,7 @@ exec /bin/sleep 0.01
 """,
     "stty": "#!/bin/sh\n",
     "timeout": '#!/bin/sh\nshift\nexec "$@"\n',
-    "sysctl": '#!/bin/sh\n[ -n "${IFADDRS-}" ] && echo "$IFADDRS"\n',
+    "sysctl": '#!/bin/sh\ncase $* in *shutdown*) echo 300 ;; *) [ -n "${IFADDRS-}" ] && echo "$IFADDRS" ;; esac\n',
     "stat": '#!/bin/sh\ncase $2 in %Lp) exec /usr/bin/stat -c %a "$3" ;; %z) exec /usr/bin/stat -c %s "$3" ;; esac\n',
 }
 

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 def made(tmp_path: Path) -> World:
     created = world(tmp_path)
-    created.interface("em0", "groups: em", "inet 198.51.100.7 netmask 0xffffff00 broadcast 198.51.100.255",
-        "inet6 fe80::1%em0 prefixlen 64 scopeid 0x1", "inet6 2001:db8::7 prefixlen 64")
+    created.interface(
+        "em0",
+        "groups: em",
+        "inet 198.51.100.7 netmask 0xffffff00 broadcast 198.51.100.255",
+        "inet6 fe80::1%em0 prefixlen 64 scopeid 0x1",
+        "inet6 2001:db8::7 prefixlen 64",
+    )
     return created
 
 

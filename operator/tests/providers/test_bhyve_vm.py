@@ -10,9 +10,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from testing.waiting import until
-from tests.providers.standins import world
+from tests.providers.standins import ROLES, world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +44,7 @@ class Machine:
         self.place.mkdir()
         (self.place / "settings").write_text(SETTINGS)
         (self.place / "bhyve.conf").write_text("cpus=1\n")
+        (self.place / "disk.img").write_text("disk")
         (made.place / "dev/nmdmweb-vm-0B").write_text("said on the console\n")
         made.program("bhyve", BHYVE)
         made.program("bhyvectl", BHYVECTL)
@@ -96,6 +98,42 @@ def test_exit_codes(machine: Machine, codes: list[int], starts: int, state: str)
     assert machine.taps() == []
 
 
+def test_faults_far_apart_are_not_in_a_row(machine: Machine) -> None:
+    text = machine.script.read_text().replace("MOST_FAULTS=5", "MOST_FAULTS=2")
+    machine.script.write_text(text.replace("GOOD_SECONDS=600", "GOOD_SECONDS=0"))
+    machine.codes(3, 3, 1)
+    machine.run()
+    assert machine.state == "stopped"
+
+
+def test_a_signal_before_the_guest_has_started_is_not_lost(machine: Machine) -> None:
+    machine.world.program("cp", '#!/bin/sh\n/bin/cp "$@"\nkill -TERM "$PPID"\n')
+    with machine.start() as running:
+        assert running.wait(60) == 0
+    assert machine.state == "stopped"
+    assert machine.taps() == []
+    assert machine.world.calls("bhyve") == []
+
+
+def test_logs_are_bounded_while_a_guest_runs(machine: Machine) -> None:
+    text = machine.script.read_text()
+    for limit, small in (("LOG_LIMIT=10485760", "1000"), ("LOG_KEPT=1048576", "10"), ("LOG_SECONDS=60", "1")):
+        assert limit in text
+        text = text.replace(limit, f"{limit.split('=')[0]}={small}")
+    machine.script.write_text(text)
+    console, messages = machine.place / "console.log", machine.place / "supervisor.log"
+    with machine.start() as running:
+        until((machine.world.place / "up").exists, "the guest runs")
+        for log in (console, messages):
+            with log.open("a") as file:
+                file.write("x" * 2000 + "0123456789")
+        for log in (console, messages):
+            until(lambda log=log: log.stat().st_size == 0, f"{log.name} is emptied")
+            assert log.with_name(f"{log.name}.0").read_text() == "0123456789"
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+
+
 def test_a_guest_is_given_its_tap_and_its_console_is_kept(machine: Machine) -> None:
     with machine.start() as running:
         until((machine.world.place / "up").exists, "the guest runs")
@@ -103,6 +141,7 @@ def test_a_guest_is_given_its_tap_and_its_console_is_kept(machine: Machine) -> N
         until(lambda: (machine.place / "console.log").read_text() == "said on the console\n", "the console is logged")
         assert "member: tap0" in (machine.world.place / "interfaces/shb1").read_text()
         assert (machine.place / "bhyve.conf.started").read_text() == "cpus=1\n"
+        assert (machine.place / "disk.started").read_text() == "4\n"
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
     assert machine.state == "stopped"
@@ -225,6 +264,34 @@ def test_a_machine_that_another_process_runs_is_not_started_twice(machine: Machi
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert call(machine, service, "start").stdout == "web-vm-0 is running\n"
     assert machine.world.calls("bhyve") == []
+
+
+def test_the_number_of_an_earlier_run_is_nobodys(
+    machine: Machine, service: Path, orphan: subprocess.Popen[bytes]
+) -> None:
+    """A supervisor that has just started has the lock, and the number in run.pid is from before."""
+    (machine.place / "run.pid").write_text(f"{orphan.pid}\n")
+    with (machine.place / "run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert call(machine, service, "stop").returncode == 1
+    assert orphan.poll() is None
+
+
+def test_a_shutdown_leaves_time_for_guests(machine: Machine, service: Path) -> None:
+    """The service's own limit is below that of rc.shutdown(8), and that below the one of init(8)."""
+    machine.world.program("sysctl", '#!/bin/sh\n[ "$1" != -n ] || echo 120\n')
+    call(machine, service, "start")
+    assert "kern.init_shutdown_timeout=300" in machine.world.calls("sysctl")
+    until((machine.world.place / "up").exists, "the guest runs")
+    call(machine, service, "stop")
+    tasks = yaml.safe_load((ROLES / "bhyve_host/tasks/programs.yml").read_text())
+    (block,) = [task["ansible.builtin.blockinfile"]["block"] for task in tasks if "power off when" in task["name"]]
+    for before, after in (("90", "240"), ("300", "300"), ("", "")):
+        done = subprocess.run(
+            ["sh", "-euc", f'rcshutdown_timeout="{before}"\n{block}\necho "$rcshutdown_timeout"'],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.strip() == after
 
 
 def test_what_is_no_machine_is_not_started(machine: Machine, service: Path) -> None:

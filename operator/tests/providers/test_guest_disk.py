@@ -68,7 +68,10 @@ def test_it_comes_before_the_security_level() -> None:
     [("4", "cpus=2", False), (None, "cpus=2", False), ("3", "cpus=2", True), ("4", "cpus=1", True)],
 )
 def test_a_machine_with_a_larger_disk_is_restarted(
-    made: World, started: str | None, conf: str, stops: bool  # noqa: FBT001
+    made: World,
+    started: str | None,
+    conf: str,
+    stops: bool,  # noqa: FBT001
 ) -> None:
     tasks = yaml.safe_load((ROLES / "pool_vm/tasks/run.yml").read_text())
     (task,) = [task for task in tasks if task["name"].startswith("Stop a machine")]

@@ -107,7 +107,9 @@ def test_data_that_the_virtual_machine_lacks_are_named_with_a_remedy(made: World
 def test_a_stores_seed_comes_from_the_image(made: World) -> None:
     tasks = yaml.safe_load((ROLES / "freebsd_member/tasks/store.yml").read_text())
     load = [next(task for task in tasks if "shai.pools.store_seed" in task)]
-    made.program("redis-cli", '#!/bin/sh\n[ "$3" != --pipe ] || { cat >"$WORLD/sent"; echo "errors: 0, replies: 1"; }\n')
+    made.program(
+        "redis-cli", '#!/bin/sh\n[ "$3" != --pipe ] || { cat >"$WORLD/sent"; echo "errors: 0, replies: 1"; }\n'
+    )
     status, said = play(made, load, freebsd_member_key_value_seed="$(IMAGE)/profiles.resp")
     assert status != 0
     assert "profiles.resp is not a file in this virtual machine: put it into the members' image" in said

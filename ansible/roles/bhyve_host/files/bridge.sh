@@ -77,13 +77,11 @@ overlaps() {
 }
 
 check_address() {
-  length=${address##*/}
-  case $length in
-    '' | *[!0-9]* | 0* | ????*) length=0 ;;
-  esac
-  [ "$address" != "${address%/*}" ] && [ "$length" -gt 0 ] ||
+  case $address in */[1-9] | */[1-9][0-9] | */1[0-9][0-9]) ;; *)
     fail "address $address has no length of its network, or 0: expected a form such as 192.0.2.1/24; correct the network of" \
       "the virtual machines"
+    ;;
+  esac
   # What the bridge has is not looked at again: its machines shall start when another interface gets an address.
   ! exists "$name" || ! addresses_of "$name" | grep -qF " ${address%/*} " || return 0
   there=$(for interface in $(ifconfig -l); do ifconfig "$interface"; done | overlaps | head -n 1)

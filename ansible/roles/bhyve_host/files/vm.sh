@@ -15,9 +15,13 @@ MOST_FAULTS=5
 PAUSE_SECONDS=10
 POWER_OFF_SECONDS=90
 WAIT_SECONDS=30
-CONSOLE_LIMIT=10485760
+# A guest that has run for so long has not failed in a row.
+GOOD_SECONDS=600
+LOG_LIMIT=10485760
+LOG_KEPT=1048576
+LOG_SECONDS=60
 
-stopping='' guest='' console='' killer='' faults=0
+stopping='' guest='' console='' limiter='' killer='' faults=0
 name='' vmm='' pool='' bridge='' bridge_address='' uplink=''
 
 say() {
@@ -96,11 +100,30 @@ clear_console_lock() {
 # The device is opened once, because its settings are lost when it is closed. With echo, the guest would read what it
 # wrote.
 log_console() {
-  if [ -e console.log ] && [ "$(wc -c <console.log)" -gt "$CONSOLE_LIMIT" ]; then
-    mv console.log console.log.0
-  fi
   (stty raw -echo && exec cat) <"/dev/nmdm${vmm}B" >>console.log 2>/dev/null &
   console=$!
+}
+
+# What a guest prints, and what bhyve says of it, would otherwise fill the host's storage. The logs stay open for
+# appending, so they are emptied and not renamed.
+limit_logs() {
+  for log in console.log supervisor.log; do
+    if [ -e "$log" ] && [ "$(wc -c <"$log")" -gt "$LOG_LIMIT" ]; then
+      tail -c "$LOG_KEPT" "$log" >"$log.0"
+      : >"$log"
+    fi
+  done
+}
+
+# Holds nothing that the supervisor's messages go to, and ends with its pause. One whose supervisor was killed ends, too.
+limit_logs_often() {
+  trap 'kill "$pause"; exit' TERM
+  while kill -0 $$ 2>/dev/null; do
+    limit_logs
+    sleep "$LOG_SECONDS" &
+    pause=$!
+    wait "$pause"
+  done
 }
 
 # Sets code to the exit status of a process. Signals interrupt `wait`.
@@ -118,20 +141,32 @@ run_guest() {
   tap=$(ifconfig tap create description "shai vm $name" group shai up) || give_up "no tap can be made"
   ifconfig "$bridge" addm "$tap" || give_up "tap $tap cannot join bridge $bridge"
   cp bhyve.conf bhyve.conf.started
+  stat -f %z disk.img >disk.started
+  if [ -n "$stopping" ]; then
+    code=1
+    clear_remains
+    return
+  fi
   log_console
+  limit_logs_often </dev/null >/dev/null 2>&1 &
+  limiter=$!
+  began=$(date +%s)
   bhyve -k bhyve.conf -o "pci.0.2.0.backend=$tap" "$vmm" &
   guest=$!
+  # A signal that came just before has powered nothing off. A process that has not become bhyve yet would lose another.
+  [ -z "$stopping" ] || { sleep 1 && power_off; }
   state running
   wait_for "$guest"
   guest=''
-  kill "$console" 2>/dev/null
+  [ "$(($(date +%s) - began))" -lt "$GOOD_SECONDS" ] || faults=0
+  kill "$console" "$limiter" 2>/dev/null
   clear_remains
 }
 
 # shellcheck disable=SC2317 # a trap calls it
 power_off() {
   stopping=yes
-  [ -n "$guest" ] || return 0
+  [ -n "$guest" ] && [ -z "$killer" ] || return 0
   kill "$guest" 2>/dev/null
   kill_later &
   killer=$!
