@@ -18,7 +18,8 @@ HOST = record(
         ),
         "port": number("Port of its SSH server.", least=1, most=65535, default=22),
         "user": text(
-            "The user for SSH: root, or a user with sudo without a password.",
+            "The user for SSH: root where systemd is used, and with provider bhyve; otherwise one that may write to "
+            "spec.directory.",
             longest=32,
             pattern=r"^[a-z_][a-z0-9_-]*$",
             default="root",

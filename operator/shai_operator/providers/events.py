@@ -145,12 +145,12 @@ def _guest_unreachable(host: Host, machine: str, text: str) -> Failure:
         return Failure(
             Reason.AUTHENTICATION_FAILED,
             f"{where} does not let root in with the key of privateKeySecret: put the key with which it was made into "
-            f"the Secret, or this key's public half into ~root/.ssh/authorized_keys in the virtual machine",
+            f"the Secret; a new key has to be in virtualMachine.authorizedKeys before it takes the place of the old one",
         )
     return Failure(
         Reason.GUEST_UNREACHABLE,
         f"{where} cannot be reached by SSH through its host: {text}; "
-        f"look at its console.log on the host, and at network.gateway and network.uplink",
+        f"look at its console.log on the host, and whether network.gateway and network.uplink are right",
     )
 
 
