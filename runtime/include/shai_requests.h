@@ -49,7 +49,13 @@ enum shai_request_type {
 	 * registers again. The monitor stops it and examines what it has open. Status 0:
 	 * SHAI_REGISTERED comes on SHAI_FD_MONITOR.
 	 */
-	SHAI_REQUEST_REGISTER = 20
+	SHAI_REQUEST_REGISTER = 20,
+	/*
+	 * Header only -> SHAI_ANSWER: a worker was forked, and its stub has made nothing yet.
+	 * The sandbox examines the process. Status 0: it shares nothing with others that the
+	 * sandbox has not made, and may ask for sessions.
+	 */
+	SHAI_REQUEST_WORKER = 21
 };
 
 enum shai_stub_type {

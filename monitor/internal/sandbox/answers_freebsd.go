@@ -57,6 +57,8 @@ func (r *request) answer() (*os.File, error) {
 		return nil, trapRefused(r.process)
 	case wire.RequestRegister:
 		return nil, r.register(message.Record[:])
+	case wire.RequestWorker:
+		return nil, r.examineWorker()
 	}
 	return nil, errRefused
 }
@@ -89,6 +91,8 @@ func (r *request) name() string {
 		return "write"
 	case wire.RequestRegister:
 		return "register"
+	case wire.RequestWorker:
+		return "fork"
 	case wire.RequestPath:
 		if message.Flags&openPath != 0 {
 			return "stat"
@@ -100,6 +104,10 @@ func (r *request) name() string {
 // session waits for a user and hands the session over. A stub serves one session at a
 // time: the next one begins when nothing of the last one is left.
 func (r *request) session() {
+	if !r.mayServe() {
+		r.refuseSession()
+		return
+	}
 	w, err := newWorker(r.process, r.reply, r.sequence, r.cleanUp)
 	if err != nil {
 		return
@@ -127,6 +135,14 @@ func (r *request) session() {
 	if w.place(accepted) != nil {
 		w.Kill() // an incomplete session must not continue
 	}
+}
+
+// refuseSession tells a process that it gets no session, and reports it.
+func (r *request) refuseSession() {
+	defer unix.Close(r.reply)
+	r.report(RefusedCall{Caller: Caller{PID: r.process}, Call: "accept", Errno: unix.EACCES, Reason: string(errUnexamined)})
+	// Who does not read the answer sees the end of the socket.
+	_ = sendAnswer(r.reply, r.sequence, wire.Placed{Status: int32(unix.EACCES)})
 }
 
 // cleanUp kills what a session left behind when its worker ended. In a task that serves

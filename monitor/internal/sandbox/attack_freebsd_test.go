@@ -38,6 +38,7 @@ var attacks = []attack{
 	{"kill $P", plan.PerimeterDomain, unix.ECAPMODE},
 	{"ptrace $P", plan.PerimeterDomain, unix.ECAPMODE},
 	{"procctl", plan.PerimeterDomain, unix.ECAPMODE},
+	{"rfork", plan.PerimeterDomain, unix.ECAPMODE},
 	{"connect $N", plan.PerimeterDomain, unix.ECAPMODE},
 	{"bind", plan.PerimeterDomain, unix.ECAPMODE},
 	{"sysctl-write", plan.PerimeterDomain, unix.EPERM},

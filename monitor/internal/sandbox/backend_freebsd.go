@@ -72,6 +72,11 @@ func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if answering != nil {
+		if err := answering.keepImage(todo.Capsicum); err != nil {
+			return nil, err
+		}
+	}
 	launch, err := beginWithKeeper(spec, launchPlan{Plan: todo})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type scripted struct {
 	mutex   sync.Mutex
 	opens   []OpenRequest
 	refused []string
+	reasons []string
 
 	unavailable []RefusedCall
 }
@@ -63,6 +64,7 @@ func (d *scripted) Refused(refused RefusedCall) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.refused = append(d.refused, refused.Call)
+	d.reasons = append(d.reasons, refused.Reason)
 	if refused.Unavailable {
 		d.unavailable = append(d.unavailable, refused)
 	}

@@ -33,7 +33,7 @@ const (
 
 	openRead, openWrite = 1, 2
 
-	mappedNothing, mappedAnonymously, mappedFile, mappedGuard = 0, 1, 2, 9
+	mappedNothing, mappedAnonymously, mappedFile, mappedByKernel, mappedGuard = 0, 1, 2, 5, 9
 
 	mappingWrites    = 2
 	mappingIsPrivate = 1 | 2 // copied when it is written

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,15 +19,24 @@ type process struct {
 	stopped     bool          // by a signal
 	used        time.Duration // processor time, without that of its children
 	ofChildren  time.Duration // processor time of children that it has waited for, with that of theirs
+	started     time.Duration // since 1970, as the clock says now
+	threads     int
+	// The kernel's addresses of its address space and of its table of descriptors.
+	memory, files uint64
 }
 
 // Offsets in struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
 const (
+	processTable    = 48
+	processMemory   = 56
 	processNumber   = 72
 	processParent   = 76
 	processUsed     = 328 // microseconds
+	processStarted  = 336 // struct timeval
 	processChildren = 352 // struct timeval
 	processState    = 388
+	processThreads  = 596
+	processLeast    = 600
 	stateStopped    = 4
 	stateZombie     = 5
 )
@@ -38,16 +48,18 @@ func processesOf(variable string, argument int) ([]process, error) {
 		return nil, err
 	}
 	var list []process
-	for len(text) > processState {
+	for len(text) >= processLeast {
 		size := int(binary.LittleEndian.Uint32(text))
-		if size <= processState || size > len(text) {
+		if size < processLeast || size > len(text) {
 			return nil, unix.EPROTO
 		}
 		one := process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
 			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie,
 			stopped: text[processState] == stateStopped, used: microseconds(text[processUsed:]),
-			ofChildren: time.Duration(binary.LittleEndian.Uint64(text[processChildren:]))*time.Second +
-				microseconds(text[processChildren+8:])}
+			ofChildren: timeval(text[processChildren:]), started: timeval(text[processStarted:]),
+			threads: int(binary.LittleEndian.Uint32(text[processThreads:])),
+			memory:  binary.LittleEndian.Uint64(text[processMemory:]),
+			files:   binary.LittleEndian.Uint64(text[processTable:])}
 		if one.ended { // its children's time has been added to its own (exit1 in kern_exit.c), and is still there
 			one.used = max(one.used-one.ofChildren, 0)
 		}
@@ -56,8 +68,41 @@ func processesOf(variable string, argument int) ([]process, error) {
 	return list, nil
 }
 
+func timeval(text []byte) time.Duration {
+	return time.Duration(binary.LittleEndian.Uint64(text))*time.Second + microseconds(text[8:])
+}
+
 func microseconds(text []byte) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(text)) * time.Microsecond
+}
+
+// identifiedProcessesOf returns processes with the time since the machine's start at which each was
+// made, which does not change when the clock is set. With its number it identifies a process.
+func identifiedProcessesOf(variable string, argument int) ([]process, error) {
+	for {
+		before, err := unix.SysctlRaw("kern.boottime")
+		if err != nil {
+			return nil, err
+		}
+		list, err := processesOf(variable, argument)
+		if err != nil {
+			return nil, err
+		}
+		after, err := unix.SysctlRaw("kern.boottime")
+		if err != nil {
+			return nil, err
+		}
+		if len(before) < 16 {
+			return nil, unix.EPROTO
+		}
+		if !bytes.Equal(before, after) {
+			continue // the clock was set meanwhile
+		}
+		for i := range list {
+			list[i].started -= timeval(before)
+		}
+		return list, nil
+	}
 }
 
 // ParentOf returns the parent of a process.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,14 +27,23 @@ type requests struct {
 	received syscall.RawConn
 	// writable holds files that the task holds without the right to write, by number.
 	writable map[int]*os.File
-	given    map[object]int // what the task was given, by which numbers; of one that raises its taint
-	raised   sync.RWMutex   // held while the process registers again, and else by each other request
-	slots    chan struct{}
-	running  sync.WaitGroup
-	cancel   context.CancelFunc
+	// What the task was given, by which numbers, and the other way round; of one that raises its
+	// taint or serves users.
+	given  map[object]int
+	places map[int]object
+	// What the task got of its program's libraries, and up to how many numbers this takes.
+	image     map[object]bool
+	imageSize int
+	raised    sync.RWMutex // held while the process registers again, and else by each other request
+	slots     chan struct{}
+	running   sync.WaitGroup
+	cancel    context.CancelFunc
 
 	mutex   sync.Mutex
 	workers map[int]*worker // by process, the latest of each
+	// examined are the workers that share nothing: when each was made.
+	examined  map[int]time.Duration
+	examining sync.Mutex // held while a worker is examined
 }
 
 // newRequests makes the socket. The caller passes the end in theirs to the task, and
@@ -51,7 +61,8 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 	}
 	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec), user: spec.User}, spec: spec,
 		socket: os.NewFile(uintptr(ends[0]), "requests"), writable: map[int]*os.File{},
-		slots: make(chan struct{}, requestsAtATime), workers: map[int]*worker{}}
+		slots: make(chan struct{}, requestsAtATime), workers: map[int]*worker{},
+		examined: map[int]time.Duration{}}
 	q.context, q.cancel = context.WithCancel(context.Background())
 	if err == nil {
 		q.received, err = q.socket.SyscallConn()
@@ -59,7 +70,7 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 	if err == nil {
 		err = q.keepWritable()
 	}
-	if err == nil && spec.Raising != nil {
+	if err == nil && (spec.Raising != nil || spec.Serving) {
 		err = q.keepGiven(theirs)
 	}
 	if err != nil {

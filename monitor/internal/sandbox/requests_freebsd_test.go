@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
@@ -255,7 +256,7 @@ func TestKilledSession(t *testing.T) {
 func TestLeftByASession(t *testing.T) {
 	for serving, left := range map[bool]int{true: 1, false: 2} {
 		spec, decider := world(t, "serve-leaving")
-		spec.Serving = serving
+		spec.Serving, spec.waived = serving, plan.NothingShared // Go's program has threads
 		sessions, _ := sessionsOf(t, &spec, decider)
 		task, err := newBackend(t).Start(t.Context(), spec, decider)
 		check(t, err)

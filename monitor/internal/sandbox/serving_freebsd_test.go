@@ -18,6 +18,8 @@ func servingAttempts() map[string]func([]string) error {
 		"serve":             serveSessions,
 		"serve-overlapping": func([]string) error { return serveOverlapping() },
 		"serve-leaving":     func([]string) error { return serveAndLeave() },
+		"serve-sharing":     serveSharing,
+		"rfork":             forkWithTable,
 	}
 }
 

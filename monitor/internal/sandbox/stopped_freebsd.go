@@ -21,7 +21,7 @@ var errGone = errors.New("the process has ended")
 
 // keepGiven describes what the task is given, to know it again in a process.
 func (q *requests) keepGiven(requests *os.File) error {
-	q.given = map[object]int{}
+	q.given, q.places = map[object]int{}, map[int]object{}
 	files := map[int]*os.File{wire.FDRequests: requests, standardOutput: q.spec.Stdout, standardError: q.spec.Stderr}
 	maps.Copy(files, q.spec.Descriptors)
 	for number, file := range files {
@@ -32,7 +32,7 @@ func (q *requests) keepGiven(requests *os.File) error {
 		if err != nil {
 			return fmt.Errorf("describe descriptor %d: %w", number, err)
 		}
-		q.given[what] = number
+		q.given[what], q.places[number] = number, what
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func message(t *rapid.T) Message {
 				Path: text(RequestPathMax).Draw(t, "path")}
 		}),
 		rapid.Just[Message](RequestTraps{}),
+		rapid.Just[Message](RequestWorker{}),
 		rapid.Custom(func(t *rapid.T) Message {
 			record := rapid.SliceOfN(rapid.Byte(), RegisterSize, RegisterSize).Draw(t, "record")
 			return RequestRegister{Record: [RegisterSize]byte(record)}
@@ -154,7 +155,7 @@ func TestDamage(t *testing.T) {
 			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{},
 			Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
 			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}},
-			RequestRegister{}, Place{Numbers: []int32{3}}, Answer{}} {
+			RequestRegister{}, RequestWorker{}, Place{Numbers: []int32{3}}, Answer{}} {
 			record, err := Encode(1, sent)
 			if err != nil {
 				t.Fatal(err)

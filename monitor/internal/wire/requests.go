@@ -32,6 +32,7 @@ const (
 	TypeRequestSend     Type = 18
 	TypeRequestTraps    Type = 19
 	TypeRequestRegister Type = 20
+	TypeRequestWorker   Type = 21
 	typeStubAccept      Type = 24
 	typeStubDirectory   Type = 25
 	typeStubTransfer    Type = 26
@@ -63,6 +64,10 @@ type RequestTraps struct{}
 // RequestRegister passes a [Register] on for which the process is stopped. Any number of
 // [Place] come before the [Answer].
 type RequestRegister struct{ Record [RegisterSize]byte }
+
+// RequestWorker says that a worker was forked, and asks for it to be examined: sessions get
+// only workers that share nothing. It is answered by [Answer].
+type RequestWorker struct{}
 
 // RegisterSize is the size of a [Register] as a record.
 const RegisterSize = 120
@@ -101,6 +106,9 @@ func (RequestTraps) Type() Type { return TypeRequestTraps }
 func (RequestRegister) Type() Type { return TypeRequestRegister }
 
 // Type implements [Message].
+func (RequestWorker) Type() Type { return TypeRequestWorker }
+
+// Type implements [Message].
 func (Placed) Type() Type { return TypePlaced }
 
 // Type implements [Message].
@@ -112,7 +120,8 @@ func (Answer) Type() Type { return TypeAnswer }
 // DecodeRequest decodes a record that a task sent to its sandbox; see
 // [DecodeFromTask].
 func DecodeRequest(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps, TypeRequestRegister)
+	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps, TypeRequestRegister,
+		TypeRequestWorker)
 }
 
 // EncodeDecisions returns the content of the shared memory that a stub answers from: the
@@ -195,6 +204,9 @@ func (d *decoder) request(kind Type) Message {
 		var layout requestRegisterLayout
 		d.take(&layout)
 		return RequestRegister{Record: layout.Record}
+	case TypeRequestWorker:
+		d.take(&headerLayout{})
+		return RequestWorker{}
 	case TypePlaced:
 		return d.placed()
 	case TypePlace:
@@ -243,7 +255,7 @@ func (d *decoder) zero(name string, value uint32) {
 // request returns the layout of a message that [decoder.request] decodes.
 func (e *encoder) request(message Message) any {
 	switch m := message.(type) {
-	case RequestSession, RequestTraps:
+	case RequestSession, RequestTraps, RequestWorker:
 		return e.header
 	case RequestPath:
 		layout := requestPathLayout{Header: e.header, Flags: m.Flags, Mode: m.Mode}

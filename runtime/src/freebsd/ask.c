@@ -61,6 +61,20 @@ shai_ask(int socket, const struct iovec *parts, int part_count, int directory, i
 }
 
 int
+shai_ask_plainly(enum shai_request_type type)
+{
+	struct shai_header request;
+	struct iovec part = {&request, sizeof(request)};
+	int descriptor, result;
+
+	shai_encode_header(&request, (int)type, sizeof(request), SHAI_ASK_SEQUENCE);
+	result = shai_ask(SHAI_FD_REQUESTS, &part, 1, -1, &descriptor);
+	if (descriptor >= 0)
+		(void)close(descriptor);
+	return result < 0 ? -1 : 0;
+}
+
+int
 shai_ask_path(int socket, int directory, const char *path, int flags, uint32_t mode)
 {
 	struct shai_request_path request;

@@ -22,6 +22,9 @@
  */
 int shai_ask(int socket, const struct iovec *parts, int part_count, int directory, int *descriptor);
 
+/* Makes a request that is a header only. Returns 0, or -1 with errno. */
+int shai_ask_plainly(enum shai_request_type type);
+
 /*
  * Asks for a file to be opened. Returns its descriptor, close-on-exec, or -1 with
  * errno, which may be ENAMETOOLONG.

@@ -49,7 +49,7 @@ become_worker(void)
 	shai_workers_forget();
 	shai_trap_ask(SHAI_TRAP_ASKS_NOBODY);
 	if (stub_begin(&stub) != 0)
-		stub_give_up("stub");
+		stub_give_up("worker that the monitor refuses, or that cannot begin");
 	if (stub_has_contexts())
 		stub_run_contexts(&stub);
 	else

@@ -7,11 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask.h"
+
 int
 stub_begin(struct stub *stub)
 {
 	*stub =
 	    (struct stub){.reply = -1, .monitor = -1, .channel = -1, .connection = -1, .view = -1};
+	if (shai_ask_plainly(SHAI_REQUEST_WORKER) != 0 || stub_find_files(&stub->files) != 0)
+		return -1;
 	stub->requests = fcntl(SHAI_FD_REQUESTS, F_DUPFD_CLOEXEC, SHAI_FD_RESERVED_END);
 	if (stub->requests < 0)
 		return -1;

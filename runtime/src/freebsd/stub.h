@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "stub_files.h"
 #include "stub_record.h"
 
 #define SHAI_EXIT_STUB 71 /* EX_OSERR: a worker that cannot serve */
@@ -31,6 +32,7 @@ struct stub {
 	int connection_number; /* its number in the session */
 	int view;
 	const struct shai_decisions *decisions;
+	struct stub_files files; /* that each session opens anew */
 };
 
 /* What to do after a request. */
@@ -41,7 +43,11 @@ enum stub_outcome {
 	STUB_OVER        /* the session is over */
 };
 
-/* Takes over SHAI_FD_REQUESTS and leaves a filler there. Returns 0, or -1 with errno. */
+/*
+ * Has the sandbox examine this process, which must have made nothing yet. Then takes over
+ * SHAI_FD_REQUESTS and leaves a filler there. Returns 0, or -1 with errno: EACCES if the
+ * worker shares something that the sandbox has not made.
+ */
 int stub_begin(struct stub *stub);
 
 /*

@@ -153,8 +153,11 @@ stub_run_contexts(struct stub *stub)
 	if (connect_links(&links) != 0)
 		stub_give_up("links to sessions");
 	snapshot = make_snapshot(stub, &links);
-	if (snapshot < 0)
+	if (snapshot < 0) {
+		if (stub_reopen_files(&stub->files) != 0)
+			stub_give_up("files of a session");
 		return;
+	}
 	stub_block_signals(&signals);
 	while (!links.broken) {
 		int session = copy_snapshot(snapshot);

@@ -32,6 +32,8 @@ become_session(struct stub *stub, int mailbox, const sigset_t *signals)
 		stub_give_up("session without a mailbox");
 	(void)close(mailbox);
 	(void)close(stub->requests);
+	if (stub_reopen_files(&stub->files) != 0)
+		stub_give_up("files of a session");
 	/*
 	 * A child would outlive the session. The limit does not hold for the
 	 * superuser.

@@ -132,21 +132,6 @@ handle(int signal_number, siginfo_t *information, void *context)
 	errno = error;
 }
 
-/* Sends SHAI_REQUEST_TRAPS. */
-static int
-have_refused_calls_signalled(void)
-{
-	struct shai_header request;
-	struct iovec part = {&request, sizeof(request)};
-	int descriptor, result;
-
-	shai_encode_header(&request, SHAI_REQUEST_TRAPS, sizeof(request), SHAI_ASK_SEQUENCE);
-	result = shai_ask(SHAI_FD_REQUESTS, &part, 1, -1, &descriptor);
-	if (descriptor >= 0)
-		(void)close(descriptor);
-	return result < 0 ? -1 : 0;
-}
-
 int
 shai_trap_install(void)
 {
@@ -163,7 +148,7 @@ shai_trap_install(void)
 	if (sigaction(SIGTRAP, &action, NULL) != 0)
 		return -1;
 	asks = SHAI_TRAP_ASKS_SANDBOX;
-	return have_refused_calls_signalled();
+	return shai_ask_plainly(SHAI_REQUEST_TRAPS);
 }
 
 void

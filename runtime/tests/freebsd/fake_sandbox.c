@@ -82,6 +82,10 @@ serve_request(struct fake_sandbox *fake)
 			descriptor = dup(fake->connection);
 		answer(descriptors[0], header->sequence, fake->may_write ? 0 : EPERM, descriptor);
 		break;
+	case SHAI_REQUEST_WORKER:
+		fake->workers++;
+		answer(descriptors[0], header->sequence, 0, -1);
+		break;
 	default:
 		EXPECT(header->type == SHAI_REQUEST_TRAPS);
 		enable_traps(fake);

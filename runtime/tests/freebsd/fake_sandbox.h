@@ -47,7 +47,7 @@ struct fake_sandbox {
 	int connection; /* for duplicates that may be written to */
 
 	/* The number of requests. */
-	unsigned paths, sends, opens, resets;
+	unsigned paths, sends, opens, resets, workers;
 };
 
 /* The task's program, in capability mode and with the library prepared. */

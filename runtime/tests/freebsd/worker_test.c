@@ -166,11 +166,15 @@ nothing_is_left(struct fake_sandbox *fake)
 	(void)snprintf(first, sizeof(first), "%s", fake_say(fake, "descriptors"));
 	(void)snprintf(process, sizeof(process), "%s", fake_say(fake, "session"));
 	(void)snprintf(line, sizeof(line), "descriptors %d", SHAI_FD_RESERVED_END);
+	check("every worker was examined before it had a session", fake->workers != 0);
 	check("a session has no descriptors of its stub", strcmp(first, line) == 0);
 	(void)snprintf(line, sizeof(line), "socket %d", SHAI_FD_REQUESTS);
 	check_answer(fake, "and does not reach the sandbox", line, "error");
 	opens_of_a_session(fake);
 	channel_of_a_session(fake);
+	(void)snprintf(line, sizeof(line), "seek %d 8", SHAI_FD_CLASSES);
+	check_answer(fake, "an offset", line, "from 0");
+	check_answer(fake, "it has moved", line, "from 8");
 	check_answer(fake, "no process of its own", "again in a child",
 	    module_is_loaded() ? "error EPERM" : "error EAGAIN");
 	check_answer(fake, "remember", "remember alice-was-here", "remembered");
@@ -189,6 +193,8 @@ nothing_is_left(struct fake_sandbox *fake)
 
 	begin_session(fake);
 	check_answer(fake, "the next remembers nothing", "recall", "recalled nothing");
+	(void)snprintf(line, sizeof(line), "seek %d 8", SHAI_FD_CLASSES);
+	check_answer(fake, "nor does the file's offset", line, "from 0");
 	check_answer(fake, "no timer, no signal", "left", "timer none, signal none");
 	check_answer(fake, "nor does its stub", "search of-alice", "absent");
 	check_answer(fake, "what it remembers is found", "remember of-bob", "remembered");

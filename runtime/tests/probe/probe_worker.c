@@ -22,6 +22,7 @@
  *	search WORD                look for one in static data: "found" or "absent"
  *	leave | left               leave a timer and a pending signal; what is left of them
  *	descriptors                how many are open: "descriptors N"
+ *	seek NUMBER OFFSET         move a file's offset: "from OFFSET", where it was, or "error E"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
  *	count NUMBER | counted     spoil the session's counters behind libshai's back; read them
  *	register NAME              shai_register in the middle of a session
@@ -110,6 +111,18 @@ ask_for_socket(char *rest)
 }
 
 static void
+seek(char *rest)
+{
+	int number = (int)strtol(rest, &rest, 10);
+	long long was = lseek(number, 0, SEEK_CUR);
+
+	if (was == -1 || lseek(number, strtoll(rest, NULL, 10), SEEK_SET) == -1)
+		answer_error("seek");
+	else
+		answer("from %lld", was);
+}
+
+static void
 print(char *rest)
 {
 	if (dprintf(STDOUT_FILENO, "%s\n", rest) < 0 || dprintf(STDERR_FILENO, "%s\n", rest) < 0)
@@ -156,6 +169,7 @@ static const struct {
     {"leave", probe_leave},
     {"left", probe_left},
     {"descriptors", probe_descriptors},
+    {"seek", seek},
     {"socket", ask_for_socket},
     {"count", probe_count},
     {"counted", probe_counted},

@@ -65,7 +65,7 @@ var (
 	// was closed: a write fails with EBADF.
 	ClosedRights = join(readRights, CapRights{capWrite})
 	// InputRights and OutputRights are those of standard input, and of output and error.
-	InputRights  = join(standardRights, CapRights{capRead, capSeek})
+	InputRights  = join(standardRights, CapRights{capRead})
 	OutputRights = join(standardRights, CapRights{capWrite})
 )
 
@@ -156,7 +156,8 @@ func RightsAt(number int) CapRights {
 func rightsAt(number int, waived Protection) CapRights {
 	switch {
 	case number == wire.FDClasses:
-		return readRights
+		// And to be opened anew: a session has an offset of its own.
+		return join(readRights, CapRights{capLookUp})
 	case number == wire.FDListen:
 		return CapRights{capStatus, capPoll}
 	case number == wire.FDConnectionChecked:

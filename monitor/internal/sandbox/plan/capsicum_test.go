@@ -42,7 +42,7 @@ func TestCapsicumPlan(t *testing.T) {
 		{wire.FDCapability + 3, true, false, false, false},  // may be listed
 		{wire.FDCapability + 4, false, false, false, false}, // not beneath /index
 		{wire.FDMonitor, true, true, false, false},
-		{wire.FDClasses, true, false, false, false},
+		{wire.FDClasses, true, false, true, false}, // to be opened anew
 		{wire.FDConnectionChecked, true, false, false, false},
 		{wire.FDChannel, false, true, false, false},
 		{wire.FDChannelChecked, false, false, false, false},
@@ -61,6 +61,11 @@ func TestCapsicumPlan(t *testing.T) {
 		const setOption = firstWord | 1<<37 // CAP_SETSOCKOPT
 		if has(setOption) {
 			t.Errorf("%d: may set socket options", test.number)
+		}
+	}
+	for _, rights := range []CapRights{InputRights, OutputRights} {
+		if slices.Contains(rights, capSeek) || slices.Contains(rights, capControl) {
+			t.Errorf("processes share the offset or flags of what has %#x", rights)
 		}
 	}
 }
