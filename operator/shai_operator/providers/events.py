@@ -145,7 +145,7 @@ def _guest_unreachable(host: Host, machine: str, text: str) -> Failure:
         return Failure(
             Reason.AUTHENTICATION_FAILED,
             f"{where} does not let root in with the key of privateKeySecret: put the key with which it was made into "
-            f"the Secret; a new key has to be in virtualMachine.authorizedKeys before it takes the place of the old one",
+            f"the Secret; a new key has to be in virtualMachine.authorizedKeys before it takes the old one's place",
         )
     return Failure(
         Reason.GUEST_UNREACHABLE,
