@@ -14,24 +14,7 @@
 #include <sys/umtx.h>
 
 #include "check.h"
-
-static struct lwc_spec
-session_spec(void)
-{
-	struct lwc_spec spec = plain_spec();
-
-	spec.flags = LWC_MONITORED;
-	return spec;
-}
-
-static sigset_t
-only(int number)
-{
-	sigset_t set = {{0}};
-
-	set.__bits[0] = 1u << (number - 1);
-	return set;
-}
+#include "session.h"
 
 static sigset_t
 current_mask(void)
@@ -40,53 +23,6 @@ current_mask(void)
 
 	REQUIRE_EQUAL(CALL3(SYS_sigprocmask, SIG_BLOCK, NULL, &set), 0);
 	return set;
-}
-
-static void
-block(int number)
-{
-	sigset_t set = only(number);
-
-	REQUIRE_EQUAL(CALL3(SYS_sigprocmask, SIG_BLOCK, &set, NULL), 0);
-}
-
-static volatile int handled;
-
-static void
-count_signal(int number)
-{
-	(void)number;
-	handled++;
-}
-
-static void
-handle(int number)
-{
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = count_signal;
-	REQUIRE_EQUAL(CALL3(SYS_sigaction, number, &action, NULL), 0);
-}
-
-/* Answers the calls of a context with their own errors, until it switches here. */
-static void
-run_session(int context)
-{
-	struct lwc_event event;
-
-	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
-	while (event.kind == LWC_EVENT_REDIRECTED)
-		REQUIRE_EQUAL(lwc_answer(LWC_CALLER, 0, event.error, &event), 0);
-}
-
-static _Noreturn void
-end_session(void)
-{
-	struct lwc_event event;
-
-	(void)lwc_switch(LWC_CALLER, 0, 0, &event);
-	leave(1);
 }
 
 static void

@@ -10,14 +10,7 @@
 #include <sys/wait.h>
 
 #include "check.h"
-
-static void
-pause_for(long milliseconds)
-{
-	const struct timespec delay = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-
-	(void)CALL2(SYS_nanosleep, &delay, NULL);
-}
+#include "session.h"
 
 /* Waits for a child for so many seconds. Returns whether it has ended. */
 static bool
