@@ -190,7 +190,8 @@ async def test_what_fails_is_logged_once_and_tried_again(
     with caplog.at_level(logging.INFO):
         await running(under_test, lambda: "No such file" in caplog.text, monkeypatch)
         (tmp_path / "away").rename(directory)
-        await running(under_test, (directory / "targets" / "members.json").exists, monkeypatch)
+        await running(under_test, lambda: "again" in caplog.text, monkeypatch)
+    assert (directory / "targets" / "members.json").exists()
     assert caplog.text.count("does not get what it needs") == 1
     assert caplog.text.count("again") == 1
 
