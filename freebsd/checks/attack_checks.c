@@ -9,7 +9,6 @@
 #include <sys/ptrace.h>
 #include <sys/signal.h>
 #include <sys/sysctl.h>
-#include <sys/unistd.h>
 #include <sys/wait.h>
 
 #include "check.h"
@@ -199,44 +198,6 @@ disturb(void)
 	}
 }
 
-/*
- * The child runs in the same memory, so it begins on a stack of its own with a function
- * that does not return.
- */
-static long
-share_memory(void)
-{
-	static char stack[65536] __attribute__((aligned(16)));
-	const long flags = RFPROC | RFMEM | RFFDG;
-#if defined(__x86_64__)
-	long result = SYS_rfork;
-
-	__asm__ volatile("syscall\n"
-			 "	test %%eax, %%eax\n"
-			 "	jnz 1f\n"
-			 "	mov %1, %%rsp\n"
-			 "	call *%2\n"
-			 "1:\n"
-			 : "+a"(result)
-			 : "r"(stack + sizeof(stack)), "r"(disturb), "D"(flags)
-			 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
-	return result;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = SYS_rfork;
-	register long x0 __asm__("x0") = flags;
-
-	__asm__ volatile("svc #0\n"
-			 "	cbnz x0, 1f\n"
-			 "	mov sp, %2\n"
-			 "	blr %3\n"
-			 "1:\n"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(stack + sizeof(stack)), "r"(disturb)
-			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x30", "memory", "cc");
-	return x0;
-#endif
-}
-
 /* rfork(2) with shared memory: contexts are made of it while the other changes it. */
 static void
 memory_shared_by_another(void)
@@ -248,7 +209,7 @@ memory_shared_by_another(void)
 	share_counter();
 	become_user();
 	arena = map_pages(64);
-	child = share_memory();
+	child = share_memory(disturb);
 	REQUIRE(child > 0);
 	wait_for_switches(10);
 	for (int i = 0; i < 300; i++) {

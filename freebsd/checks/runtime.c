@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/sysctl.h>
 #include <sys/time.h>
+#include <sys/unistd.h>
 
 struct call_numbers calls;
 
@@ -254,6 +255,40 @@ long
 shai_receive(int channel, int *descriptors, int count)
 {
 	return CALL3(calls.receive, channel, descriptors, count);
+}
+
+long
+share_memory(void (*run)(void))
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	const long flags = RFPROC | RFMEM | RFFDG;
+#if defined(__x86_64__)
+	long result = SYS_rfork;
+
+	__asm__ volatile("syscall\n"
+			 "	test %%eax, %%eax\n"
+			 "	jnz 1f\n"
+			 "	mov %1, %%rsp\n"
+			 "	call *%2\n"
+			 "1:\n"
+			 : "+a"(result)
+			 : "r"(stack + sizeof(stack)), "r"(run), "D"(flags)
+			 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+	return result;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_rfork;
+	register long x0 __asm__("x0") = flags;
+
+	__asm__ volatile("svc #0\n"
+			 "	cbnz x0, 1f\n"
+			 "	mov sp, %2\n"
+			 "	blr %3\n"
+			 "1:\n"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(stack + sizeof(stack)), "r"(run)
+			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x30", "memory", "cc");
+	return x0;
+#endif
 }
 
 int

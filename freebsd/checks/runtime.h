@@ -55,6 +55,12 @@ void *map_pages(size_t count); /* private, anonymous, zeroed */
 uint64_t nanoseconds(void);    /* monotonic */
 _Noreturn void leave(int status);
 
+/*
+ * rfork(2) with shared memory. The child begins on a stack of its own, of which there is
+ * one, with a function that does not return.
+ */
+long share_memory(void (*run)(void));
+
 size_t text_length(const char *text);
 bool text_equal(const char *a, const char *b);
 void say(const char *text);

@@ -55,26 +55,6 @@ flip(void)
 	}
 }
 
-/* rfork(2) with shared memory; the child runs on a stack of its own. */
-static long
-share_memory(void)
-{
-	static char stack[65536] __attribute__((aligned(16)));
-	const long flags = RFPROC | RFMEM | RFFDG;
-	long result = SYS_rfork;
-
-	__asm__ volatile("syscall\n"
-			 "	test %%eax, %%eax\n"
-			 "	jnz 1f\n"
-			 "	mov %1, %%rsp\n"
-			 "	call *%2\n"
-			 "1:\n"
-			 : "+a"(result)
-			 : "r"(stack + sizeof(stack)), "r"(flip), "D"(flags)
-			 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
-	return result;
-}
-
 static inline __attribute__((always_inline)) long
 returns_twice(long number, long argument)
 {
@@ -104,7 +84,7 @@ attack(void)
 		long child = returns_twice(SYS_vfork, 0);
 
 		if (child == 0) {
-			(void)share_memory();
+			(void)share_memory(flip);
 			leave(0);
 		}
 		(void)lwc_switch(LWC_CALLER, (uint64_t)child, 0, &event);
