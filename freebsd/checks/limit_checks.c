@@ -61,6 +61,29 @@ memory_of_grants(void)
 	REQUIRE(read_variable("shai.count.kibibytes") < now);
 }
 
+/* A descriptor can be limited to a list of ioctl(2) requests. */
+static void
+memory_of_lists(void)
+{
+	static u_long requests[256];
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	int64_t before;
+
+	for (size_t i = 0; i < 256; i++)
+		requests[i] = i;
+	REQUIRE_EQUAL(lwc_create(&spec, &event), 0);
+	before = read_variable("shai.count.kibibytes");
+	for (int i = 0; i < 10; i++) {
+		long descriptor = CALL1(SYS_dup, 0);
+
+		REQUIRE(descriptor > 0);
+		REQUIRE_EQUAL(CALL3(SYS_cap_ioctls_limit, descriptor, requests, 256), 0);
+	}
+	REQUIRE_EQUAL(lwc_create(&spec, &event), 0);
+	REQUIRE(read_variable("shai.count.kibibytes") >= before + 10 * 256 * 8 / 1024);
+}
+
 /* A table of descriptors grows with its highest number, and stays so. */
 static void
 memory_of_tables(void)
@@ -233,6 +256,7 @@ jails_with_permission(void)
 const struct check limit_checks[] = {
     {"limit of channels", limit_of_channels, 0},
     {"grants are memory of the user", memory_of_grants, 0},
+    {"lists of requests are memory of the user", memory_of_lists, 0},
     {"tables of descriptors are memory of the user", memory_of_tables, 0},
     {"locked pages are memory of the user", memory_locked, 0},
     {"what a call on behalf keeps is memory of the user", memory_on_behalf, 0},

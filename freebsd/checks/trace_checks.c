@@ -3,6 +3,7 @@
  * What a session could leave in its process for others, by the process' signals and counts.
  */
 #include <sys/fcntl.h>
+#include <sys/filio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signal.h>
@@ -14,6 +15,7 @@
 #include "session.h"
 
 #define USER 1001
+#define FREEBSD4_SIGACTION 342
 
 /* The kernel sends SIGXFSZ to the process, not to the thread. */
 static void
@@ -36,9 +38,9 @@ signal_for_the_size(void)
 	REQUIRE_EQUAL(handled, 0);
 }
 
-/* A session that ignores SIGCHLD takes the stub's children from it. */
+/* A session that ignores SIGCHLD, by one of two calls, takes the stub's children from it. */
 static void
-children_of_the_stub(void)
+children_of_the_stub(int call)
 {
 	struct lwc_spec spec = session_spec();
 	struct lwc_event event;
@@ -56,13 +58,25 @@ children_of_the_stub(void)
 	if (create(&spec, &event)) {
 		memset(&action, 0, sizeof(action));
 		action.sa_handler = SIG_IGN;
-		(void)CALL3(SYS_sigaction, SIGCHLD, &action, NULL);
+		REQUIRE_EQUAL(CALL3(call, SIGCHLD, &action, NULL), -EPERM);
 		(void)CALL3(SYS_write, go[1], "x", 1);
 		pause_for(500);
 		end_session();
 	}
 	run_session(event.descriptor);
 	REQUIRE_EQUAL(wait_for(child), 5);
+}
+
+static void
+children_and_sigaction(void)
+{
+	children_of_the_stub(SYS_sigaction);
+}
+
+static void
+children_and_the_older_sigaction(void)
+{
+	children_of_the_stub(FREEBSD4_SIGACTION);
 }
 
 /* A file that sends signals, which ioctl(2) with FIOASYNC makes of it, too. */
@@ -77,10 +91,127 @@ signals_of_files(void)
 	if (create(&spec, &event)) {
 		REQUIRE_EQUAL(CALL3(SYS_fcntl, ends[0], F_SETFL, O_ASYNC), -EPERM);
 		REQUIRE_EQUAL(CALL3(SYS_fcntl, ends[0], F_SETFL, O_NONBLOCK), 0);
+		for (uint64_t above = 0; above < 4; above++) {
+			int on = 1;
+
+			REQUIRE_EQUAL(
+			    CALL3(SYS_ioctl, ends[0], FIOASYNC | above << 32, &on), -EPERM);
+			REQUIRE_EQUAL(
+			    CALL3(SYS_ioctl, ends[0], FIOSETOWN | above << 32, &on), -EPERM);
+		}
 		end_session();
 	}
 	run_session(event.descriptor);
 }
+
+/* A variable of the machine with a name of two numbers, as the one for names has. */
+static void
+variables_of_the_machine(void)
+{
+	struct lwc_spec spec = session_spec();
+	struct lwc_event event;
+	const int hostname[] = {CTL_KERN, KERN_HOSTNAME};
+	const int name_to_number[] = {CTL_SYSCTL, CTL_SYSCTL_NAME2OID};
+	const char name[] = "kern.hostname";
+	int number[8];
+	size_t size = sizeof(number);
+
+	if (create(&spec, &event)) {
+		REQUIRE_EQUAL(CALL6(SYS___sysctl, hostname, 2, NULL, NULL, "x", 1), -EPERM);
+		REQUIRE_EQUAL(CALL6(SYS___sysctl, 8, 2, NULL, NULL, "x", 1), -EPERM);
+		REQUIRE_EQUAL(
+		    CALL6(SYS___sysctl, name_to_number, 2, number, &size, name, sizeof(name) - 1),
+		    0);
+		REQUIRE_EQUAL(size, sizeof(hostname));
+		REQUIRE_EQUAL(memcmp(number, hostname, size), 0);
+		end_session();
+	}
+	run_session(event.descriptor);
+}
+
+/* Pages of a file are in memory for all who have it. */
+static void
+pages_in_memory(void)
+{
+	struct lwc_spec spec = session_spec();
+	struct lwc_event event;
+	int file = open_file("/tmp/pages", O_RDWR | O_CREAT, 0600);
+	char resident[4], *pages;
+
+	REQUIRE_EQUAL(CALL1(SYS_unlink, "/tmp/pages"), 0);
+	REQUIRE_EQUAL(CALL2(SYS_ftruncate, file, 4 * 4096), 0);
+	pages = (char *)CALL6(SYS_mmap, NULL, 4 * 4096, PROT_READ, MAP_PRIVATE, file, 0);
+	REQUIRE((long)pages > 0);
+	if (create(&spec, &event)) {
+		REQUIRE_EQUAL(CALL3(SYS_msync, pages, 4096, MS_INVALIDATE), -EPERM);
+		REQUIRE_EQUAL(CALL3(SYS_msync, pages, 4096, MS_SYNC | MS_INVALIDATE), -EPERM);
+		REQUIRE_EQUAL(CALL3(SYS_msync, pages, 4096, MS_SYNC), 0);
+		REQUIRE_EQUAL(CALL3(SYS_mincore, pages, 4 * 4096, resident), -EPERM);
+		end_session();
+	}
+	run_session(event.descriptor);
+}
+
+/* Numbers that count would tell how many contexts others have made since. */
+static void
+numbers_of_contexts(void)
+{
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	uint64_t before = 0, near = 0;
+
+	for (int i = 0; i < 8; i++) {
+		REQUIRE_EQUAL(lwc_create(&spec, &event), 0);
+		near += event.context - before < 1u << 20 || before - event.context < 1u << 20;
+		before = event.context;
+		REQUIRE_EQUAL(CALL1(SYS_close, event.descriptor), 0);
+	}
+	REQUIRE_EQUAL(near, 0);
+}
+
+#if defined(__x86_64__)
+/* The flag by which a processor traps after the next instruction. */
+static void
+set_trap_flag(long number)
+{
+	struct lwc_event event;
+	struct lwc_message message = {0};
+	register struct lwc_event *third __asm__("rdx") = &event;
+	long result = number;
+
+	__asm__ volatile("	sub $128, %%rsp\n" /* what is below it is in use */
+			 "	pushfq\n"
+			 "	orq $0x100, (%%rsp)\n"
+			 "	popfq\n"
+			 "	syscall\n"
+			 "	pushfq\n"
+			 "	andq $~0x100, (%%rsp)\n"
+			 "	popfq\n"
+			 "	add $128, %%rsp\n"
+			 : "+a"(result), "+r"(third)
+			 : "D"((long)LWC_CALLER), "S"(&message)
+			 : "rcx", "r8", "r9", "r10", "r11", "memory", "cc");
+	REQUIRE_EQUAL(result, EBUSY);
+}
+
+/* A trap after a call would come to the context in which the call ends. */
+static void
+traps_stay(void)
+{
+	struct lwc_spec spec = session_spec();
+	struct lwc_event event;
+
+	if (create(&spec, &event)) {
+		handle(SIGTRAP);
+		set_trap_flag(calls.switch_to);
+		REQUIRE(handled > 0);
+		end_session();
+	}
+	handle(SIGTRAP);
+	run_session(event.descriptor);
+	REQUIRE_EQUAL(handled, 0);
+}
+#endif
 
 /* "Neither end learns of them": but anybody can read how many there were. */
 static void
@@ -103,8 +234,15 @@ withheld_is_not_told(void)
 
 const struct check trace_checks[] = {
     {"a signal for the size of a file stays with its context", signal_for_the_size, 0},
-    {"a session does not take the stub's children", children_of_the_stub, 0},
+    {"a session does not take the stub's children", children_and_sigaction, 0},
+    {"nor by the older call", children_and_the_older_sigaction, 0},
     {"files do not send signals to the process", signals_of_files, 0},
+    {"a session writes no variables, and may ask for their numbers", variables_of_the_machine, 0},
+    {"which pages are in memory is not told", pages_in_memory, 0},
+    {"contexts are not numbered one after the other", numbers_of_contexts, 0},
+#if defined(__x86_64__)
+    {"a trap after an instruction stays with its context", traps_stay, 0},
+#endif
     {"how many were withheld is not told", withheld_is_not_told, 0},
     {NULL, NULL, 0},
 };

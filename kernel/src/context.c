@@ -12,8 +12,6 @@
 #include <vm/vm_extern.h>
 #include <vm/vm_map.h>
 
-static volatile uint64_t last_id;
-
 int
 lwc_context_new(struct lwc_process *process, struct lwc_context **out)
 {
@@ -24,7 +22,8 @@ lwc_context_new(struct lwc_process *process, struct lwc_context **out)
 	if (error != 0)
 		return (error);
 	context = malloc(sizeof(*context), M_SHAI, M_WAITOK | M_ZERO);
-	context->id = atomic_fetchadd_64(&last_id, 1) + 1;
+	/* One after the other, they would tell how many there have been. */
+	arc4random_buf(&context->id, sizeof(context->id));
 	context->process = process;
 	context->state = LWC_STATE_CREATED;
 	context->machine = lwc_machine_alloc();
@@ -329,6 +328,8 @@ lwc_switch_to(struct thread *td, struct lwc_process *process,
 
 	if (process->borrowed != 0)
 		return (EDEADLK);
+	if (lwc_machine_is_stepped(td))
+		return (EBUSY);
 	error = lwc_pin(process, source, &here);
 	if (error != 0)
 		return (error);

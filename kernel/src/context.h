@@ -223,6 +223,12 @@ void lwc_machine_save(struct thread *td, struct lwc_machine *machine);
 void lwc_machine_exchange(
     struct thread *td, struct lwc_machine *from, struct lwc_machine *to);
 void lwc_machine_return(struct thread *td, register_t value);
+/*
+ * Reports whether the thread traps after the instruction that made the call.
+ * The kernel knows that from the call's beginning, and would raise the signal
+ * in whichever context the call ends.
+ */
+bool lwc_machine_is_stepped(const struct thread *td);
 
 /* pinned.c */
 int lwc_pin(struct lwc_process *process, struct lwc_context *context,

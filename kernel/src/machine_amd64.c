@@ -20,6 +20,7 @@
 #include <machine/frame.h>
 #include <machine/md_var.h>
 #include <machine/pcb.h>
+#include <machine/psl.h>
 #include <x86/x86_var.h>
 
 struct lwc_machine {
@@ -166,4 +167,10 @@ lwc_machine_return(struct thread *td, register_t value)
 {
 	td->td_retval[0] = value;
 	td->td_retval[1] = td->td_frame->tf_rdx;
+}
+
+bool
+lwc_machine_is_stepped(const struct thread *td)
+{
+	return ((td->td_frame->tf_rflags & PSL_T) != 0);
 }

@@ -98,3 +98,9 @@ lwc_machine_return(struct thread *td, register_t value)
 	td->td_retval[0] = value;
 	td->td_retval[1] = td->td_frame->tf_x[1];
 }
+
+bool
+lwc_machine_is_stepped(const struct thread *td)
+{
+	return ((td->td_pcb->pcb_flags & PCB_SINGLE_STEP) != 0);
+}

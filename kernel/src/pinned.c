@@ -5,9 +5,11 @@
  * limits count those; what its other contexts have is charged to the user here.
  *
  * Counted are the structures, the registers, the entries of the map, the table
- * of descriptors, the grants, and locked pages. Page tables are not: as those
- * of processes, they are bounded by the pages that are touched, of which each
- * needs three at most, and these are charged as swap.
+ * of descriptors with the lists of ioctl(2) requests that they are limited to,
+ * the grants, and locked pages. Page tables are not: as those of processes,
+ * they are bounded by the pages that are touched, of which each needs three at
+ * most, and these are charged as swap. Ranges with protection keys are not
+ * either: processes may have as many as they like.
  */
 #include "context.h"
 
@@ -16,6 +18,23 @@
 #include <vm/vm_map.h>
 
 #define KIBIBYTE 1024
+
+static size_t
+bytes_of_lists(const struct filedesc *files)
+{
+	const u_int width = NBBY * sizeof(NDSLOTTYPE);
+	size_t requests = 0;
+
+	for (u_int i = 0; i < howmany(files->fd_nfiles, width); i++)
+		for (NDSLOTTYPE used = files->fd_map[i]; used != 0;
+		     used &= used - 1) {
+			const struct filedescent *entry =
+			    &files->fd_ofiles[i * width + ffsl(used) - 1];
+
+			requests += MAX(entry->fde_caps.fc_nioctls, 0);
+		}
+	return (requests * sizeof(u_long));
+}
 
 static u_int
 kibibytes_of(const struct lwc_resources *resources)
@@ -27,6 +46,7 @@ kibibytes_of(const struct lwc_resources *resources)
 	bytes +=
 	    resources->vmspace->vm_map.nentries * sizeof(struct vm_map_entry);
 	bytes += resources->files->fd_nfiles * sizeof(struct filedescent);
+	bytes += bytes_of_lists(resources->files);
 	bytes += ptoa(pmap_wired_count(vmspace_pmap(resources->vmspace)));
 	return (howmany(bytes, KIBIBYTE));
 }

@@ -183,7 +183,11 @@ dispatch(struct thread *td, void *arguments)
 		return (redirect(td, process, EPERM));
 	if (treatment == TREAT_EXECUTE && is_made_directly(td, number))
 		RETURN_BY sysent[number].sy_call(td, arguments);
-	error = call_natively(td, process, number, treatment, arguments);
+	if (monitored && shared_state_is_name_to_number(number, td->td_sa.args))
+		error = shared_state_name_to_number(td, td->td_sa.args);
+	else
+		error =
+		    call_natively(td, process, number, treatment, arguments);
 	/*
 	 * The thread is still in the same context, or in another one after a
 	 * switch, whose error is its own. A program that was just executed has

@@ -5,9 +5,11 @@
 
 #include <sys/fcntl.h>
 #include <sys/filio.h>
+#include <sys/mman.h>
 #include <sys/signalvar.h>
 #include <sys/sockio.h>
 #include <sys/syscall.h>
+#include <sys/sysctl.h>
 #include <sys/time.h>
 #include <sys/ttycom.h>
 #include <sys/umtx.h>
@@ -21,8 +23,11 @@
 #define UMTX_OP_SET_MIN_TIMEOUT 28 /* FreeBSD 15 */
 #endif
 
-#define NAME_TO_NUMBER_LENGTH                                                  \
-	2 /* of the one variable that is written to be read */
+#define FREEBSD4_SIGACTION 342 /* its name is not in the header */
+
+/* The one variable of sysctl(3) that is written to be read. */
+static const int name_to_number[] = {CTL_SYSCTL, CTL_SYSCTL_NAME2OID};
+#define NAME_TO_NUMBER_LENGTH nitems(name_to_number)
 
 /*
  * Clocks of the use of processors. The numbers below zero name a process or a
@@ -36,9 +41,12 @@ counts_use(clockid_t clock)
 		clock == CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* Requests that make a file send signals to the process. */
+/*
+ * Requests that make a file send signals to the process. The kernel takes the
+ * lower half of a request.
+ */
 static bool
-sends_signals(u_long request)
+sends_signals(uint32_t request)
 {
 	return (request == FIOASYNC || request == FIOSETOWN ||
 		request == SIOCSPGRP || request == TIOCSPGRP ||
@@ -55,6 +63,18 @@ changes_machine(int operation)
 	(void)operation;
 	return (false);
 #endif
+}
+
+static bool
+changes_variable(const syscallarg_t *arguments)
+{
+	int name[NAME_TO_NUMBER_LENGTH];
+
+	if (arguments[4] == 0)
+		return (false);
+	return ((u_int)arguments[1] != NAME_TO_NUMBER_LENGTH ||
+		copyin((const void *)arguments[0], name, sizeof(name)) != 0 ||
+		memcmp(name, name_to_number, sizeof(name)) != 0);
 }
 
 /*
@@ -88,10 +108,11 @@ shared_state_call(struct thread *td, int number, const syscallarg_t *arguments)
 			((int)arguments[1] == F_SETFL &&
 			    (arguments[2] & O_ASYNC) != 0));
 	case SYS_ioctl:
-		return (sends_signals((u_long)arguments[1]));
+		return (sends_signals((uint32_t)arguments[1]));
+	case SYS_msync: /* mincore(2) of others would tell */
+		return (((int)arguments[2] & MS_INVALIDATE) != 0);
 	case SYS___sysctl:
-		return (arguments[4] != 0 &&
-			(u_int)arguments[1] != NAME_TO_NUMBER_LENGTH);
+		return (changes_variable(arguments));
 	case SYS___sysctlbyname:
 		return (arguments[4] != 0);
 	case SYS__umtx_op:
@@ -103,6 +124,7 @@ shared_state_call(struct thread *td, int number, const syscallarg_t *arguments)
 		return (would_stay_pending(
 		    td, (pid_t)arguments[0], (int)arguments[1]));
 	case SYS_sigaction: /* the kernel asks the action who reaps children */
+	case FREEBSD4_SIGACTION:
 		return ((int)arguments[0] == SIGCHLD && arguments[1] != 0);
 	case SYS_thr_kill:
 		return (would_stay_pending(td, self, (int)arguments[1]));
@@ -112,4 +134,26 @@ shared_state_call(struct thread *td, int number, const syscallarg_t *arguments)
 	default:
 		return (treatment_of(number) == TREAT_SHARED);
 	}
+}
+
+bool
+shared_state_is_name_to_number(int number, const syscallarg_t *arguments)
+{
+	return (number == SYS___sysctl && arguments[4] != 0);
+}
+
+int
+shared_state_name_to_number(struct thread *td, const syscallarg_t *arguments)
+{
+	int name[NAME_TO_NUMBER_LENGTH], error, copied;
+	size_t length;
+
+	memcpy(name, name_to_number, sizeof(name));
+	error = userland_sysctl(td, name, nitems(name), (void *)arguments[2],
+	    (size_t *)arguments[3], 0, (const void *)arguments[4],
+	    (size_t)arguments[5], &length, 0);
+	if ((error != 0 && error != ENOMEM) || arguments[3] == 0)
+		return (error);
+	copied = copyout(&length, (void *)arguments[3], sizeof(length));
+	return (copied != 0 ? copied : error);
 }

@@ -20,4 +20,15 @@
 bool shared_state_call(
     struct thread *td, int number, const syscallarg_t *arguments);
 
+/*
+ * Reports whether a call that is not shared_state_call() asks sysctl(3) for the
+ * number of a name. It has to be made by shared_state_name_to_number(): the
+ * kernel would read the variable's number again, from memory that may have
+ * changed since.
+ */
+bool shared_state_is_name_to_number(int number, const syscallarg_t *arguments);
+
+int shared_state_name_to_number(
+    struct thread *td, const syscallarg_t *arguments);
+
 #endif

@@ -24,7 +24,7 @@
 	_(39, getppid) _(41, dup) _(42, pipe) _(43, getegid) _(47, getgid) \
 	_(49, getlogin) _(56, revoke) _(57, symlink) _(58, readlink) \
 	_(60, umask) _(61, chroot) _(65, msync) _(72, vadvise) _(73, munmap) \
-	_(74, mprotect) _(75, madvise) _(78, mincore) _(79, getgroups) \
+	_(74, mprotect) _(75, madvise) _(79, getgroups) \
 	_(80, setgroups) _(81, getpgrp) _(89, getdtablesize) _(90, dup2) \
 	_(92, fcntl) _(93, select) _(95, fsync) _(97, socket) _(98, connect) \
 	_(104, bind) _(105, setsockopt) _(106, listen) _(116, gettimeofday) \
@@ -138,10 +138,10 @@
 /*
  * Calls that change what all contexts of the process share, or tell what
  * others did: timers, limits, priorities, names, children, locks of open
- * files. Of a monitored context they go to its monitor (shared_state.h).
+ * files, which pages are in memory. Of a monitored context they go to its monitor (shared_state.h).
  */
 #define CALLS_SHARED(_) \
-	_(7, wait4) _(26, ptrace) _(45, ktrace) _(50, setlogin) _(82, setpgid) \
+	_(7, wait4) _(26, ptrace) _(45, ktrace) _(50, setlogin) _(78, mincore) _(82, setpgid) \
 	_(83, setitimer) _(86, getitimer) _(96, setpriority) _(117, getrusage) \
 	_(131, flock) _(147, setsid) _(166, rtprio) _(175, setfib) \
 	_(195, setrlimit) _(235, ktimer_create) _(236, ktimer_delete) \
