@@ -47,6 +47,10 @@ var attacks = []attack{
 	{"open /proc/self/root$S/secret.txt", files, unix.EACCES},
 	{"open /proc/thread-self/root$S/secret.txt", files, unix.EACCES},
 	{"openat /proc/self/cwd/$S/secret.txt", files, unix.EACCES},
+	// Which pages of a file others have mapped.
+	{"open /proc/self/smaps", files, unix.EACCES},
+	{"open /proc/self/smaps_rollup", files, unix.EACCES},
+	{"openat /proc/thread-self/smaps", files, unix.EACCES},
 	{"stat $S/secret.txt", plan.PathMediation, unix.EACCES},
 	{"lstat $S/link", plan.PathMediation, unix.EACCES},
 	{"newfstatat $S/secret.txt", plan.PathMediation, unix.EACCES},

@@ -6,8 +6,10 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -43,6 +45,7 @@ var channelProbes = []channelProbe{
 	{name: "page cache, cachestat", play: playPages(cachestat)},
 	{name: "page cache, mincore", play: playPages(mincore)},
 	{name: "page cache, RWF_NOWAIT", play: playPages(readWithoutWaiting)},
+	{name: "mapped pages, smaps", play: playMappedPages},
 	{name: "page cache, time of a read", timed: true, play: playPages(timeOfRead)},
 	{name: "processor, time of a loop", timed: true, play: playProcessor},
 }
@@ -207,6 +210,47 @@ func mincore(file, page int) uint64 {
 	var present byte
 	unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), pageSize, uintptr(unsafe.Pointer(&present)))
 	return uint64(present & 1)
+}
+
+// playMappedPages: of a page that others have mapped as well, the kernel says so.
+func playMappedPages(p *player) {
+	file, err := unix.Open(p.library, unix.O_RDONLY, 0)
+	if err != nil {
+		return
+	}
+	var held []byte
+	p.send = func(bit bool) {
+		_ = unix.Munmap(held)
+		if held = nil; bit {
+			held = mapPage(file)
+		}
+	}
+	p.receive = func() uint64 {
+		memory := mapPage(file)
+		defer func() { _ = unix.Munmap(memory) }()
+		smaps, err := os.ReadFile("/proc/self/smaps")
+		if err != nil || memory == nil {
+			return 0
+		}
+		begin := fmt.Sprintf("\n%x-", uintptr(unsafe.Pointer(&memory[0])))
+		_, here, _ := strings.Cut(string(smaps), begin)
+		here, _, _ = strings.Cut(here, "VmFlags")
+		for line := range strings.Lines(here) {
+			if fields := strings.Fields(line); strings.HasPrefix(line, "Shared_") && fields[1] != "0" {
+				return 1
+			}
+		}
+		return 0
+	}
+}
+
+// mapPage maps the first page of a file, and has the kernel put it into the page table.
+func mapPage(file int) []byte {
+	memory, err := unix.Mmap(file, 0, pageSize, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		return nil
+	}
+	return memory
 }
 
 func readWithoutWaiting(file, page int) uint64 {

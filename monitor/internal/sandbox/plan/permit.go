@@ -122,8 +122,11 @@ var harmless = map[string]bool{
 }
 
 // ownProcess matches the files beneath /proc/<pid> that a process may read about itself.
-// HotSpot and libc read limits, control groups and their own mappings.
-var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|smaps|smaps_rollup|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
+// HotSpot and libc read limits, control groups and their own mappings. None of the files may
+// tell of a page whether others have mapped it, as smaps, smaps_rollup, pagemap and numa_maps
+// do: a page of a library is the same for every task of the machine. The counts in statm and
+// status are of the process's own mappings.
+var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
 
 // IsHarmless reports whether a path leads to a device that neither stores nor carries
 // data.
