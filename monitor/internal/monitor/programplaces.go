@@ -33,7 +33,7 @@ func (m *Monitor) guardedPlaces(stores []string) ([]runtimeroot.Place, error) {
 		return nil, err
 	}
 	for _, directory := range others {
-		places = append(places, runtimeroot.Place{Path: directory, What: "the data directory of another monitor"})
+		places = append(places, runtimeroot.OfOthers(directory))
 	}
 	return slices.DeleteFunc(places, func(place runtimeroot.Place) bool { return place.Path == "" }), nil
 }
@@ -69,7 +69,11 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	for name, one := range resolved {
 		for _, task := range one.Tasks {
 			if _, err := runtimeroot.Check(task.Spec.Runtime, places); err != nil {
-				return fmt.Errorf("pipeline %s: task %s: %w", name, task.Metadata.Name, err)
+				err = fmt.Errorf("pipeline %s: task %s: %w", name, task.Metadata.Name, err)
+				if detail := runtimeroot.Detail(err); detail != "" {
+					m.logger.Warn("a bundle is refused for a runtime", "error", err, "path", detail)
+				}
+				return err
 			}
 		}
 	}

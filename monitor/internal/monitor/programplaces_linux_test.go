@@ -92,7 +92,7 @@ func TestRuntimeThatReachesDataIsRefused(t *testing.T) {
 		s.options.Key:                           "is the monitor's private key",
 		filepath.Join(root, "kv"):               "is the directory of the key-value store's secrets",
 		s.options.Secrets:                       "lies in the directory of the key-value store's secrets",
-		filepath.Join(root, "pool/other"):       "lies in the directory of a pool's member",
+		filepath.Join(root, "pool/other"):       "lies in what belongs to another monitor, or to a member",
 		root + "/programs/../data":              `has the segment ".."`,
 		root + "/programs/":                     `has the segment ""`,
 		"programs":                              "is not an absolute path",
@@ -179,13 +179,14 @@ func TestRuntimeInDataOfAnotherMonitor(t *testing.T) {
 	s.must(s.applyRuntime(other)) // nobody has said so far that it is data
 	_, err := s.options.TaskIDs.Of(other, "someone")
 	s.must(err)
-	const want = "the data directory of another monitor"
+	const want = "what belongs to another monitor"
 	if _, err := s.monitor.StartTask(t.Context(), "snoop", "snoop"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the task starts: %v", err)
 	}
 	for _, roots := range []string{other, filepath.Dir(other), filepath.Join(root, "programs")} {
-		if err := s.applyRuntime(roots); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("runtime %s: %v, want %q", roots, err, want)
+		err := s.applyRuntime(roots)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(strings.ReplaceAll(err.Error(), roots, ""), root) {
+			t.Errorf("runtime %s: %v, want %q and no other path", roots, err, want)
 		}
 	}
 	s.must(os.RemoveAll(other))

@@ -29,7 +29,11 @@ func (t *Task) runtime() ([]string, error) {
 	}
 	roots, err := runtimeroot.Check(t.spec.Runtime, guarded)
 	if err != nil {
-		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+		err = fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+		if detail := runtimeroot.Detail(err); detail != "" {
+			services.Logger.Warn("a task does not start because of its runtime", "error", err, "path", detail)
+		}
+		return nil, err
 	}
 	roots = append(roots, services.Options.Library)
 	if err := errors.Join(t.checkReachable(roots), t.checkProgram(roots)); err != nil {

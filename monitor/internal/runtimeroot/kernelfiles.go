@@ -35,8 +35,8 @@ func checkKernelFiles(mounts []*mountinfo.Info, root string, where ascent) error
 	on := mountOf(mounts, where.path)
 	for _, mount := range mounts {
 		if kernelFileSystems[mount.FSType] && (mount == on || beneath(mount.Mountpoint, where.path)) {
-			return fmt.Errorf("runtime %s reaches %s, a file system of the kernel (%s); %s", root, mount.Mountpoint,
-				mount.FSType, remedy)
+			return &refusal{fmt.Sprintf("runtime %s reaches a file system of the kernel (%s); %s", root, mount.FSType, remedy),
+				mount.Mountpoint}
 		}
 	}
 	return nil

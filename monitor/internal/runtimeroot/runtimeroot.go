@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 )
@@ -20,6 +21,12 @@ type Place struct {
 	Path string // absolute
 	What string // its description in errors: "the data directory"
 }
+
+// ofOthers describes places of which a manifest's author learns nothing but this.
+const ofOthers = "what belongs to another monitor, or to a member of a pool"
+
+// OfOthers returns a place of another monitor.
+func OfOthers(path string) Place { return Place{Path: path, What: ofOthers} }
 
 // mark is the file with which the role linux_member marks the directory of a pool's
 // member.
@@ -39,7 +46,8 @@ func Check(roots []string, places []Place) ([]string, error) {
 	for _, one := range places {
 		where, err := ascend(one.Path)
 		if err != nil {
-			return nil, fmt.Errorf("find %s: %w", one.What, err)
+			return nil, &refusal{one.What + " cannot be found, so that no runtime can be checked; the monitor's log says why",
+				err.Error()}
 		}
 		guarded = append(guarded, place{one, where, originsOf(mounts, where)})
 	}
@@ -47,7 +55,7 @@ func Check(roots []string, places []Place) ([]string, error) {
 	for _, root := range roots {
 		where, err := ascend(root)
 		if err != nil {
-			return nil, fmt.Errorf("find runtime %s: %w", root, err)
+			return nil, &refusal{fmt.Sprintf("find runtime %s: %v", root, withoutPath(err)), err.Error()}
 		}
 		if !where.exists {
 			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install it, or leave it out",
@@ -75,19 +83,23 @@ func checkRoot(root string, where ascent, origins []origin, guarded []place) err
 	for _, one := range guarded {
 		contains := where.above(one.where)
 		lies := one.where.exists && one.where.above(where)
-		mounted := meet(origins, one.origins)
-		switch {
-		case contains && lies:
-			return fmt.Errorf("runtime %s is %s; %s", root, one.What, remedy)
-		case contains:
-			return fmt.Errorf("runtime %s contains %s (%s); %s", root, one.What, one.Path, remedy)
-		case lies:
-			return fmt.Errorf("runtime %s lies in %s (%s); %s", root, one.What, one.Path, remedy)
-		case mounted:
-			return fmt.Errorf("runtime %s reaches %s (%s) through a mount; %s", root, one.What, one.Path, remedy)
+		if contains || lies || meet(origins, one.origins) {
+			return &refusal{fmt.Sprintf("runtime %s %s; %s", root, relation(contains, lies)+one.What, remedy), one.Path}
 		}
 	}
 	return checkMarks(root, where)
+}
+
+func relation(contains, lies bool) string {
+	switch {
+	case contains && lies:
+		return "is "
+	case contains:
+		return "contains "
+	case lies:
+		return "lies in "
+	}
+	return "reaches, through a mount, "
 }
 
 const remedy = "a task may read all of its runtime without a decision: name only the directories that hold its program and libraries"
@@ -97,12 +109,11 @@ const remedy = "a task may read all of its runtime without a decision: name only
 func checkMarks(root string, where ascent) error {
 	for _, directory := range where.directories {
 		if _, err := os.Lstat(filepath.Join(directory.path, mark)); err == nil {
-			return fmt.Errorf("runtime %s lies in the directory of a pool's member (%s); %s", root, directory.path,
-				remedy)
+			return &refusal{fmt.Sprintf("runtime %s lies in %s; %s", root, ofOthers, remedy), directory.path}
 		}
 	}
 	if inside, err := filepath.Glob(filepath.Join(escape(where.path), "*", mark)); err != nil || len(inside) > 0 {
-		return fmt.Errorf("runtime %s contains the directory of a pool's member; %s", root, remedy)
+		return &refusal{fmt.Sprintf("runtime %s contains %s; %s", root, ofOthers, remedy), strings.Join(inside, ", ")}
 	}
 	return nil
 }

@@ -70,9 +70,9 @@ func TestCheck(t *testing.T) {
 		"opt/../srv/data":   "is the data directory",
 		"etc":               "contains the key",
 		"etc/monitor.key":   "is the key",
-		"pool/other":        "lies in the directory of a pool's member",
-		"pool/other/bin":    "lies in the directory of a pool's member",
-		"pool":              "contains the directory of a pool's member",
+		"pool/other":        "lies in what belongs to another monitor, or to a member",
+		"pool/other/bin":    "lies in what belongs to another monitor, or to a member",
+		"pool":              "contains what belongs to another monitor, or to a member",
 		"opt/missing":       "there is no such file or directory",
 		"opt/loop":          "too many links",
 	} {
@@ -95,6 +95,51 @@ func TestCheck(t *testing.T) {
 		if _, err := Check([]string{path}, places); err != nil {
 			t.Errorf("%s is refused: %v", path, err)
 		}
+	}
+}
+
+// An author learns no path but the own one. The monitor's log has the others.
+func TestRefusalsNameNoOtherPath(t *testing.T) {
+	root, places := site(t)
+	author := filepath.Join(root, "author")
+	for _, directory := range []string{"author", "hidden/other/data", "hidden/member", "pool/other/deep"} {
+		if err := os.MkdirAll(filepath.Join(root, directory), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "hidden/member/.shai-member"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	places = append(places, OfOthers(filepath.Join(root, "hidden/other/data")))
+	for target, detail := range map[string]string{
+		"hidden/other":      "hidden/other/data",
+		"hidden/other/data": "hidden/other/data",
+		"hidden":            "hidden/other/data",
+		"hidden/member":     "hidden/member",
+		"pool":              "pool/other/.shai-member",
+		"pool/other/deep":   "pool/other",
+		"srv":               "srv/data",
+		"srv/state/view":    "srv/state",
+		"opt/loop":          "EvalSymlinks: too many links",
+
+		"opt/" + strings.Repeat("x", 300): "opt/xxx",
+	} {
+		runtime := filepath.Join(author, "runtime")
+		_ = os.Remove(runtime)
+		if err := os.Symlink(filepath.Join(root, target), runtime); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Check([]string{runtime}, places)
+		if err == nil || strings.Contains(strings.ReplaceAll(err.Error(), runtime, ""), root) {
+			t.Errorf("%s: %v", target, err)
+		}
+		if got := Detail(err); !strings.Contains(got, detail) {
+			t.Errorf("%s: the log says %q, want %q", target, got, detail)
+		}
+	}
+	unsearchable := OfOthers(filepath.Join(root, "opt/loop"))
+	if _, err := Check([]string{"/usr"}, []Place{unsearchable}); err == nil || strings.Contains(err.Error(), root) || Detail(err) == "" {
+		t.Errorf("a place that cannot be found: %v, in the log %q", err, Detail(err))
 	}
 }
 
