@@ -9,6 +9,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/runtimeroot"
+	"shai.dev/monitor/internal/taskid"
 )
 
 // guardedPlaces returns all places that no task may have in its runtime, because nobody
@@ -47,6 +48,19 @@ func (m *Monitor) otherDataDirectories() ([]string, error) {
 	}
 	directories, err := m.options.TaskIDs.DataDirectories()
 	return slices.DeleteFunc(directories, func(one string) bool { return one == m.options.Data }), err
+}
+
+// recordedByOthers returns the way to find the same directories at each open of a task, those
+// that do not exist among them.
+func (m *Monitor) recordedByOthers() func() ([]string, error) {
+	if !isSuperuser() {
+		return func() ([]string, error) { return nil, nil }
+	}
+	recorded := &taskid.Recorded{Registry: m.options.TaskIDs}
+	return func() ([]string, error) {
+		directories, err := recorded.DataDirectories()
+		return slices.DeleteFunc(slices.Clone(directories), func(one string) bool { return one == m.options.Data }), err
+	}
 }
 
 func socketOf(spec manifest.PipelineSpec) string {

@@ -193,6 +193,64 @@ func TestRuntimeInDataOfAnotherMonitor(t *testing.T) {
 	s.must(s.applyRuntime(filepath.Join(root, "programs")))
 }
 
+// late is a script that waits, and then reads and lists a place, and reads a file of its own. It
+// executes nothing.
+const late = `
+while [ ! -e PROGRAMS/go ]; do :; done
+read text <PLACE/1.txt
+echo "read $text"
+for one in PLACE/*; do echo "listed $one"; done
+read text <PROGRAMS/own
+echo "own $text"
+`
+
+// A task that runs does not see what another monitor, or a member of a pool, gets beneath its
+// runtime later.
+func TestPlacesMadeBeneathARunningTasksRuntime(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only monitors that are the superuser share a registry")
+	}
+	for name, claim := range map[string]func(s *stack, place string){
+		"nobody's": func(*stack, string) {},
+		"data of another monitor": func(s *stack, place string) {
+			_, err := s.options.TaskIDs.Of(filepath.Join(place, "data"), "someone")
+			s.must(err)
+		},
+		"a member": func(s *stack, place string) {
+			s.must(os.WriteFile(filepath.Join(place, ".shai-member"), nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, root := snooping(t)
+			programs := filepath.Join(root, "programs")
+			place := filepath.Join(programs, "deep", "place")
+			data := filepath.Join(place, "data")
+			s.must(os.WriteFile(programs+"/own", []byte("text\n"), 0o644))
+			s.must(os.WriteFile(programs+"/late.sh", []byte(strings.NewReplacer("PROGRAMS", programs, "PLACE", data).Replace(late)), 0o644))
+			text := strings.Replace(snoop, "command: [/bin/cat, $(FILE)]", "command: [/bin/sh, "+programs+"/late.sh]", 1)
+			s.must(s.applyWithRuntime(text, programs))
+			_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")
+			s.must(err)
+			s.must(os.MkdirAll(data, 0o755))
+			s.must(os.WriteFile(data+"/1.txt", []byte("the secret\n"), 0o644))
+			claim(s, place)
+			s.must(os.WriteFile(programs+"/go", nil, 0o644))
+			status, err := s.monitor.WaitTask(t.Context(), "snoop", "snoop")
+			s.must(err)
+			printed := s.printed("snoop/snoop")
+			t.Logf("%s: %s", status.State, printed)
+			isOthers := name != "nobody's"
+			recorded := slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+				return r.Kind == audit.Denial && strings.Contains(r.Reason, "belongs to another monitor")
+			})
+			if strings.Contains(printed, "the secret") == isOthers || strings.Contains(printed, "listed "+data+"/1.txt") == isOthers ||
+				!strings.Contains(printed, "own text") || recorded != isOthers {
+				t.Errorf("recorded %v; printed:\n%s", recorded, printed)
+			}
+		})
+	}
+}
+
 // A document is no program, under whatever name. Other programs may have several names.
 func TestHardLinkAsTheProgram(t *testing.T) {
 	s, root := snooping(t)

@@ -50,6 +50,7 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 		Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
 		CPUs: p.services.Options.CPUs,
 	}
+	spec.Foreign = t.foreign(roots)
 	spec.Descriptors, release, err = t.descriptors()
 	return spec, release, err
 }

@@ -57,6 +57,9 @@ type Services struct {
 	// Guarded returns the places that no task's runtime may reach, including those of
 	// every pipeline.
 	Guarded func() ([]runtimeroot.Place, error)
+	// DataOfOthers returns the data directories of the other monitors of this machine, whether
+	// they exist or not. Opens of tasks wait for it.
+	DataOfOthers func() ([]string, error)
 	// Unforeseen is told of accesses of a pipeline's sessions that the analysis did not foresee and
 	// the policies allow. It returns at once. nil: nothing is learnt.
 	Unforeseen func(pipeline string, access analysis.Access)

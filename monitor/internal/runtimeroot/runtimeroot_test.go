@@ -143,6 +143,30 @@ func TestRefusalsNameNoOtherPath(t *testing.T) {
 	}
 }
 
+// What is made beneath a runtime after the check is not the task's.
+func TestIsOthers(t *testing.T) {
+	root, _ := site(t)
+	roots := []string{filepath.Join(root, "opt"), filepath.Join(root, "pool/other/bin"), filepath.Join(root, "pool/images")}
+	if err := os.WriteFile(filepath.Join(root, "opt/else", mark), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := []string{filepath.Join(root, "opt/programs/lib"), filepath.Join(root, "opt/missing")}
+	for path, want := range map[string]bool{
+		"opt": false, "opt/programs": false, "opt/programs/tool": false, "opt/programs/library": false,
+		"opt/programs/lib": true, "opt/programs/lib/x.so": true, "opt/missing/inbox": true,
+		"opt/else": true, "opt/else/data/inbox": true, "opt/elsewhere": false,
+		"pool/other/bin/tool": false, // the mark is above the runtime, where Check has looked
+		"pool/images/one/x":   false,
+	} {
+		if got, err := IsOthers(filepath.Join(root, path), roots, data); err != nil || got != want {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+	}
+	if _, err := IsOthers(filepath.Join(root, "opt", strings.Repeat("x/", 2100)), roots, nil); err == nil {
+		t.Error("a place that cannot be examined is the task's")
+	}
+}
+
 func isReal(t *testing.T, path string) bool {
 	t.Helper()
 	real, err := filepath.EvalSymlinks(path)

@@ -35,6 +35,7 @@ type arbiter struct {
 	permits plan.Permits
 	user    *plan.User      // nil: the monitor's user
 	context context.Context // ends with the task
+	foreign func(path string) (bool, error)
 }
 
 // refusal ends a request with an error that is reported to the monitor. The text is the
@@ -121,6 +122,9 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 	switch a.permits.Of(file.path, useOf(flags), by) {
 	case plan.Permitted:
 		if a.permits.InRuntime(file.path) {
+			if err := a.isOwn(file.path); err != nil {
+				return err
+			}
 			if err := a.reaches(file); err != nil {
 				return err
 			}
@@ -132,6 +136,22 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 		return errRefused
 	}
 	return a.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
+}
+
+// isOwn refuses what is in the runtime, and was made there by somebody else after the task had
+// been started.
+func (a *arbiter) isOwn(path string) error {
+	if a.foreign == nil {
+		return nil
+	}
+	foreign, err := a.foreign(path)
+	switch {
+	case err != nil:
+		return refusal(err.Error())
+	case foreign:
+		return refusal("it belongs to another monitor, or to a member of a pool, although it is in the task's runtime")
+	}
+	return nil
 }
 
 // useOf returns what an open with flags does with the file.

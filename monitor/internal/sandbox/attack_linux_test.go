@@ -262,6 +262,30 @@ func TestEachLineHolds(t *testing.T) {
 	}
 }
 
+// TestForeignFiles: what has come to belong to somebody else is not opened, though it is in the
+// runtime, and neither is what cannot be examined. The refusal is recorded.
+func TestForeignFiles(t *testing.T) {
+	for name, test := range map[string]struct {
+		foreign func(path string) (bool, error)
+		opened  bool
+	}{
+		"nobody's":       {func(string) (bool, error) { return false, nil }, true},
+		"somebody's":     {func(path string) (bool, error) { return strings.HasSuffix(path, "/allowed.txt"), nil }, false},
+		"not examinable": {func(string) (bool, error) { return false, unix.EIO }, false},
+	} {
+		for _, try := range []string{"open $R/allowed.txt", "stat $R/allowed.txt"} {
+			spec, decider := world(t, try)
+			spec.Foreign = test.foreign
+			succeeded, errno, got := attempt(t, spec, decider)
+			call, _, _ := strings.Cut(try, " ")
+			if succeeded != test.opened || !succeeded && errno != unix.EACCES || decider.heard(call) == test.opened {
+				t.Errorf("%s, %s: succeeded %v, errno %v: %v %s; recorded %v", name, try, succeeded, errno, got.err, got.output,
+					decider.refused)
+			}
+		}
+	}
+}
+
 // TestUnscopedSignals: if Landlock does not scope signals (here: waived), the supervisor
 // allows a task to signal only itself.
 func TestUnscopedSignals(t *testing.T) {

@@ -59,7 +59,8 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 		// With each record the kernel tells which process sent it.
 		err = unix.SetsockoptInt(ends[0], localLevel, localCredentials, 1)
 	}
-	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec), user: spec.User}, spec: spec,
+	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec), user: spec.User,
+		foreign: spec.Foreign}, spec: spec,
 		socket: os.NewFile(uintptr(ends[0]), "requests"), writable: map[int]*os.File{},
 		slots: make(chan struct{}, requestsAtATime), workers: map[int]*worker{},
 		examined: map[int]time.Duration{}}

@@ -43,7 +43,8 @@ type requests struct {
 
 // newRequests takes over the listener.
 func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Decider) (*requests, error) {
-	q := &requests{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
+	q := &requests{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User,
+		foreign: spec.Foreign},
 		listener: l, supervised: isSupervised(spec), raising: spec.Raising,
 		isolates: spec.Serving && spec.waived&plan.NothingShared == 0,
 		slots:    make(chan struct{}, requestsAtATime), root: -1}

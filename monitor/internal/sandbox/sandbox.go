@@ -34,6 +34,10 @@ type Spec struct {
 	Sessions Sessions
 	// Raising is the monitor's side of a confined task with [plan.Spec.Raises].
 	Raising Raising
+	// Foreign reports whether the file at a real path beneath the runtime has come to belong to
+	// somebody else since the task was started. It is asked at each open there, and an error
+	// denies. nil: nothing has.
+	Foreign func(path string) (bool, error)
 	waived  plan.Protection // by this package's tests
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func registry(t *testing.T, first, last uint32) Registry {
@@ -116,6 +117,50 @@ func TestDataDirectories(t *testing.T) {
 	if list, err := r.DataDirectories(); err == nil {
 		t.Errorf("a damaged registry lists %v", list)
 	}
+}
+
+// What another monitor records is known at the next question, and a damaged registry is an error.
+func TestRecorded(t *testing.T) {
+	r, one, missing := registry(t, 900000, 900009), t.TempDir(), filepath.Join(t.TempDir(), "missing")
+	recorded := Recorded{Registry: r}
+	ask := func(want ...string) {
+		t.Helper()
+		for range 2 {
+			if list, err := recorded.DataDirectories(); err != nil || !slices.Equal(list, want) {
+				t.Errorf("%v, %v, want %v", list, err, want)
+			}
+		}
+	}
+	old := func() { // as if it had been written a while ago
+		t.Helper()
+		if err := os.Chtimes(r.Path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	must(t, r, one, "a")
+	ask(one)
+	old()
+	ask(one)
+	must(t, r, missing, "a")
+	ask(one, missing)
+	old()
+	ask(one, missing)
+	// Nothing is read while nothing has changed.
+	before, err := os.Stat(r.Path)
+	if err != nil || recorded.read == nil || !isUnchanged(recorded.read, before) {
+		t.Errorf("%v; %v is kept", err, recorded.read)
+	}
+	if err := os.WriteFile(r.Path, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := recorded.DataDirectories(); err == nil {
+		t.Errorf("a damaged registry lists %v", list)
+	}
+	if err := os.Remove(r.Path); err != nil {
+		t.Fatal(err)
+	}
+	ask()
 }
 
 func TestMonitorsShareTheRegistry(t *testing.T) {
