@@ -185,7 +185,8 @@ func TestRuntimeInDataOfAnotherMonitor(t *testing.T) {
 	}
 	for _, roots := range []string{other, filepath.Dir(other), filepath.Join(root, "programs")} {
 		err := s.applyRuntime(roots)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(strings.ReplaceAll(err.Error(), roots, ""), root) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(strings.ReplaceAll(err.Error(), roots, ""), root) {
 			t.Errorf("runtime %s: %v, want %q and no other path", roots, err, want)
 		}
 	}
@@ -226,8 +227,9 @@ func TestPlacesMadeBeneathARunningTasksRuntime(t *testing.T) {
 			place := filepath.Join(programs, "deep", "place")
 			data := filepath.Join(place, "data")
 			s.must(os.WriteFile(programs+"/own", []byte("text\n"), 0o644))
-			s.must(os.WriteFile(programs+"/late.sh", []byte(strings.NewReplacer("PROGRAMS", programs, "PLACE", data).Replace(late)), 0o644))
-			text := strings.Replace(snoop, "command: [/bin/cat, $(FILE)]", "command: [/bin/sh, "+programs+"/late.sh]", 1)
+			script := strings.NewReplacer("PROGRAMS", programs, "PLACE", data).Replace(late)
+			s.must(os.WriteFile(programs+"/late.sh", []byte(script), 0o644))
+			text := strings.Replace(snoop, "[/bin/cat, $(FILE)]", "[/bin/sh, "+programs+"/late.sh]", 1)
 			s.must(s.applyWithRuntime(text, programs))
 			_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")
 			s.must(err)

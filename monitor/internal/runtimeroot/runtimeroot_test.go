@@ -146,7 +146,10 @@ func TestRefusalsNameNoOtherPath(t *testing.T) {
 // What is made beneath a runtime after the check is not the task's.
 func TestIsOthers(t *testing.T) {
 	root, _ := site(t)
-	roots := []string{filepath.Join(root, "opt"), filepath.Join(root, "pool/other/bin"), filepath.Join(root, "pool/images")}
+	var roots []string
+	for _, one := range []string{"opt", "pool/other/bin", "pool/images"} {
+		roots = append(roots, filepath.Join(root, one))
+	}
 	if err := os.WriteFile(filepath.Join(root, "opt/else", mark), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
