@@ -19,7 +19,9 @@ from images.errors import ChecksumMismatchError, ImageError
 _LITTLE = 1 << 20
 _SMALL = 1 << 20
 _MOST = 64 << 30
+_MOST_COMPRESSED = 8 << 30
 """More than any image; a server must not fill the disk."""
+_SMALL_SECONDS = 120.0
 _PARTIAL = 206
 _TIMEOUT = httpx2.Timeout(30.0)
 _NO_URL = (httpx2.InvalidURL, UnicodeError)
@@ -41,6 +43,8 @@ class Patience:
     """Connections in a row that bring less than a mebibyte."""
     pause_seconds: float = 2.0
     """Time before the next connection; it doubles while too little comes."""
+    slow_seconds: float = 120.0
+    """How long a mebibyte may take before the connection is cut: one that drips would else never end."""
 
 
 def fetch(
@@ -87,6 +91,7 @@ def fetch(
 def small(url: str) -> bytes:
     """Return the content of a small file; ImageError if it cannot be had, or has more than a mebibyte."""
     content = bytearray()
+    end = time.monotonic() + _SMALL_SECONDS
     try:
         with httpx2.stream("GET", url, timeout=_TIMEOUT, follow_redirects=True) as response:
             response.raise_for_status()
@@ -95,6 +100,10 @@ def small(url: str) -> bytes:
                 if len(content) > _SMALL:
                     raise ImageError(
                         f"{url} has more than {_SMALL} bytes, which is no file with checksums; check the URL"
+                    )
+                if time.monotonic() > end:
+                    raise ImageError(
+                        f"{url} took longer than {_SMALL_SECONDS:g} s; check the network, or give the file itself"
                     )
     except (httpx2.HTTPError, *_NO_URL) as error:
         raise ImageError(
@@ -105,7 +114,7 @@ def small(url: str) -> bytes:
 
 def _download(url: str, file: BinaryIO, progress: Progress, patience: Patience) -> str:
     """Write a URL's content into a file, with a new connection where the last one was cut; return its SHA-512."""
-    transfer = _Transfer(url, file, progress)
+    transfer = _Transfer(url, file, progress, patience.slow_seconds)
     idle, pause = 0, patience.pause_seconds
     while True:
         before = transfer.done
@@ -132,8 +141,9 @@ def _download(url: str, file: BinaryIO, progress: Progress, patience: Patience) 
 class _Transfer:
     """One file on its way, over as many connections as it takes."""
 
-    def __init__(self, url: str, file: BinaryIO, progress: Progress) -> None:
-        self._url, self._file, self._progress = url, file, progress
+    def __init__(self, url: str, file: BinaryIO, progress: Progress, slow_seconds: float) -> None:
+        self._url, self._file, self._progress, self._slow_seconds = url, file, progress, slow_seconds
+        self._most = _MOST_COMPRESSED if url.endswith(".xz") else _MOST
         self._version = ""
         self.done = 0
         self.digest = hashlib.sha512()
@@ -150,15 +160,22 @@ class _Transfer:
                 self._restart()
             self._version = _strong_version(response)
             total = self.done + int(response.headers.get("Content-Length", 0))
+            self._bound(total)
+            since, before = time.monotonic(), self.done
             for chunk in response.iter_raw():
                 self._file.write(chunk)
                 self.digest.update(chunk)
                 self.done += len(chunk)
-                if self.done > _MOST:
-                    raise ImageError(
-                        f"{self._url} has more than {_MOST >> 30} GiB, which is no image; check the mirror"
-                    )
+                self._bound(self.done)
                 self._progress(self.done, total)
+                if self.done - before >= _LITTLE:
+                    since, before = time.monotonic(), self.done
+                elif time.monotonic() - since > self._slow_seconds:
+                    raise httpx2.ReadTimeout(f"less than a mebibyte came in {self._slow_seconds:g} s")
+
+    def _bound(self, size: int) -> None:
+        if size > self._most:
+            raise ImageError(f"{self._url} has more than {self._most >> 30} GiB, which is no image; check the mirror")
 
     def _continues(self, response: httpx2.Response) -> bool:
         """Whether a response begins where the last one ended; one with all of the file does not."""

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -30,6 +31,10 @@ class Mirror:
     etag: str = ""
     shift: int = 0
     """Added to where an answer with a part begins."""
+    endless: bytes = b""
+    """Sent again and again, in place of the content, until the connection is closed."""
+    pause_seconds: float = 0.0
+    """Time between two of them."""
     asked: list[str] = field(default_factory=list)
     """The ranges of the requests; empty for the whole file."""
     url: str = ""
@@ -55,6 +60,14 @@ def serving(mirror: Mirror) -> Iterator[Mirror]:
                 self.send_response(302)
                 self.send_header("Location", mirror.location)
                 self.end_headers()
+                return
+            if mirror.endless:
+                self.send_response(200)
+                self.end_headers()
+                with suppress(ConnectionError):
+                    while True:
+                        self.wfile.write(mirror.endless)
+                        time.sleep(mirror.pause_seconds)
                 return
             etag = mirror.etag or f'"{mirror.sha512[:16]}"'
             fresh = self.headers.get("If-Range", etag) == etag

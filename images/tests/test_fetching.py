@@ -151,10 +151,46 @@ def test_a_mirror_that_is_not_there(tmp_path: Path) -> None:
 def test_more_than_an_image_can_have_is_refused(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_MOST", MEBIBYTE)
+    monkeypatch.setattr(fetching, "_MOST_COMPRESSED", len(CONTENT) - 1)
+    seen: list[int] = []
     with pytest.raises(ImageError, match="which is no image"):
-        fetch(mirror, tmp_path)
+        fetching.fetch(f"{mirror.url}/{NAME}", mirror.sha512, tmp_path, lambda done, _: seen.append(done), SOON)
+    assert seen == []
     assert nothing_stays(tmp_path)
+    monkeypatch.setattr(fetching, "_MOST_COMPRESSED", len(CONTENT))
+    fetch(mirror, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "most"), [("disk.raw.xz", 2), ("disk.raw", 4)])
+def test_a_file_that_never_ends_is_refused(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int
+) -> None:
+    """Without a length that says so at once."""
+    monkeypatch.setattr(fetching, "_MOST_COMPRESSED", 2 * MEBIBYTE)
+    monkeypatch.setattr(fetching, "_MOST", 4 * MEBIBYTE)
+    mirror.endless = bytes(1000)
+    seen: list[int] = []
+    with pytest.raises(ImageError, match="which is no image"):
+        fetching.fetch(f"{mirror.url}/{name}", "ab" * 64, tmp_path, lambda done, _: seen.append(done), SOON)
+    assert seen[-1] <= most * MEBIBYTE
+    assert seen[-1] > (most - 1) * MEBIBYTE
+    assert nothing_stays(tmp_path)
+
+
+def test_a_connection_that_drips_counts_as_cut(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.endless, mirror.pause_seconds = b"ab", 0.01
+    impatient = Patience(attempts=3, pause_seconds=0, slow_seconds=0.05)
+    with pytest.raises(ImageError, match=r"3 times in a row .*: less than a mebibyte came in 0.05 s; check the"):
+        fetching.fetch(f"{mirror.url}/{NAME}", "ab" * 64, tmp_path, patience=impatient)
+    assert nothing_stays(tmp_path)
+    assert len(mirror.asked) == 3
+
+
+def test_a_small_file_that_drips_is_refused(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_SMALL_SECONDS", 0.05)
+    mirror.endless, mirror.pause_seconds = b"ab", 0.01
+    with pytest.raises(ImageError, match=r"took longer than 0.05 s; check the network"):
+        fetching.small(mirror.url)
 
 
 def test_an_interrupt_leaves_nothing(mirror: Mirror, tmp_path: Path) -> None:
