@@ -186,7 +186,8 @@ RULES = (
 
 NAME_RULE = rule_at_birth(
     "self.spec.provider != 'bhyve' || !self.metadata.name.endsWith('-vm')",
-    "metadata.name ends in -vm; members of this pool would be called as another pool's virtual machines are",
+    "metadata.name ends in -vm, and provider is bhyve; members of this pool would be called as another pool's virtual "
+    "machines are",
 )
 
 STATUS = {

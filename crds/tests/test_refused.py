@@ -119,7 +119,7 @@ BHYVE_CASES: list[tuple[str, tuple[Change, ...]]] = [
     ),
     ("authorizedKeys[1]: Duplicate value", (("virtualMachine.authorizedKeys", [PUBLIC_KEY] * 2),)),
     ("authorizedKeys: Too many: 17", (("virtualMachine.authorizedKeys", [f"{PUBLIC_KEY} {n}" for n in range(17)]),)),
-    ("metadata.name ends in -vm", (("metadata.name", "web-vm"),)),
+    ("metadata.name ends in -vm, and provider is bhyve", (("metadata.name", "web-vm"),)),
     ("is not a name", (("metadata.name", "web.site"),)),
     ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 64),)),
 ]
