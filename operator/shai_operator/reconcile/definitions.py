@@ -74,7 +74,10 @@ def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: In
         return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
     valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
     broken = _broken(obj, verdicts, inventory)
-    return broken or _unusable(obj, inventory) or _mode(obj, inventory) or _address(obj, inventory) or valid
+    if broken is not None and broken.reason != _CONFLICT:
+        return broken
+    # Without the conflict it could not run either: that comes last.
+    return _unusable(obj, inventory) or _mode(obj, inventory) or _address(obj, inventory) or broken or valid
 
 
 def precedence(
@@ -90,7 +93,7 @@ def precedence(
         broken = _broken(pipeline, verdicts, inventory)
         return (
             name(pipeline) not in in_force,
-            broken is not None and broken.reason != _CONFLICT,
+            (broken is not None and broken.reason != _CONFLICT) or _not_allowed(pipeline, inventory),
             created(pipeline),
             uid(pipeline),
         )
@@ -172,6 +175,25 @@ def _address(obj: Object, inventory: Inventory) -> Condition | None:
     pool = inventory.find("JailPool", "", references.pool(obj))
     why = "" if pool is None else addresses.refusal(pool, obj)
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
+
+
+def _not_allowed(obj: Object, inventory: Inventory) -> bool:
+    """Whether a pipeline's pool does not allow it, or one of its policies was rolled back and has no other revision.
+
+    That the revision of a new text is still to be made does not count: it would cost the older pipeline its paths.
+    """
+    pool = inventory.find("JailPool", "", references.pool(obj))
+    if pool is None:
+        return False
+    tried = []
+    for policy_name in references.policies(obj, inventory):
+        policy = inventory.find("Policy", namespace(obj), policy_name)
+        used = policies.effective_revision(policy, inventory) if policy and policies.is_held(policy) else policy
+        if used is not None:
+            tried.append((policy_name, policies.mode(used)))
+        elif policy is not None:
+            return True
+    return bool(tenancy.mode_refusal(pool, [references.mode(obj)], tried) or addresses.refusal(pool, obj))
 
 
 def _named(obj: Object, inventory: Inventory) -> list[Reference]:

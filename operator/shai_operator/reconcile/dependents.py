@@ -28,6 +28,8 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
         case "Policy" | "Task" | "FactSource":
             yield from _pools(inventory, space)
             if kind == "Policy":
+                if before is not None and _differ("rejectedRevision", before, obj):
+                    yield Reference(NAMESPACE, "", space)
                 yield from _users(reference(obj), inventory)
         case "Principal":
             yield from map(reference, inventory.all("JailPool"))
@@ -39,9 +41,7 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
         case "Pipeline":
             yield from _of_pipeline(obj, before, inventory)
         case "JailPool":
-            yield from (
-                reference(pipeline) for pipeline in inventory.all("Pipeline") if references.pool(pipeline) == name(obj)
-            )
+            yield from _of_pool(obj, before, inventory)
         case "AnalysisRun":
             yield from _of_run(obj, space)
 
@@ -68,10 +68,22 @@ def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> It
                 yield reference(other)
 
 
+def _of_pool(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    own = [pipeline for pipeline in inventory.all("Pipeline") if references.pool(pipeline) == name(obj)]
+    yield from map(reference, own)
+    # Which of two pipelines gets a path depends on what the pool allows, and on what is in force.
+    if before is None or spec(before) != spec(obj) or _differ("stableRelease", before, obj):
+        yield from (Reference(NAMESPACE, "", space) for space in sorted(set(map(namespace, own))))
+
+
 def _of_run(run: Object, space: str) -> Iterator[Reference]:
     if spec(run).get("offlineAnalysis"):
         yield Reference("OfflineAnalysis", space, str(spec(run)["offlineAnalysis"]))
     yield Reference("Pipeline", space, str(spec(run).get("pipeline", "")))
+
+
+def _differ(field: str, before: Object, after: Object) -> bool:
+    return bool(status(before).get(field) != status(after).get(field))
 
 
 def _pools(inventory: Inventory, space: str) -> Iterator[Reference]:

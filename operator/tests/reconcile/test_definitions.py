@@ -103,6 +103,8 @@ def test_a_pipeline_says_what_is_wrong_with_what_it_names(
 
 OLDER, YOUNGER = pipeline("older"), pipeline("younger", created="2026-02-01T00:00:00Z")
 BROKEN = pipeline("older", tasks=["missing"])
+AUDITED = pipeline("older", mode="audit")
+ELSEWHERE = pipeline("older", conduits=[{"name": "queries", "kind": "socket", "listen": "192.0.2.1:80"}])
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,9 @@ BROKEN = pipeline("older", tasks=["missing"])
         (YOUNGER, OLDER, ("younger",), {}),
         (YOUNGER, BROKEN, (), {}),
         (BROKEN, YOUNGER, ("older",), {}),
+        (YOUNGER, AUDITED, (), {}),
+        (AUDITED, YOUNGER, ("older",), {}),
+        (YOUNGER, ELSEWHERE, (), {}),
         (YOUNGER, OLDER, (), {"older": Verdict("spec.conduits: no")}),
         (OLDER, YOUNGER, (), {"older": Verdict("claims", overlaps=True)}),
     ],
@@ -126,6 +131,42 @@ def test_of_two_pipelines_one_that_cannot_run_takes_nothing_and_what_is_in_force
     }
     for given in ([first, second], [second, first]):
         assert definitions.precedence(given, in_force, verdicts, inventory) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("mode", "rejected", "revised", "claims"),
+    [
+        ("Enforce", False, True, True),
+        ("Enforce", False, False, True),  # its revision is about to be made
+        ("Enforce", True, True, False),
+        ("Audit", False, True, False),
+        ("Audit", False, False, False),
+    ],
+)
+def test_a_pipeline_takes_nothing_by_a_policy_that_it_cannot_use(
+    mode: str,
+    rejected: bool,  # noqa: FBT001
+    revised: bool,  # noqa: FBT001
+    claims: bool,  # noqa: FBT001
+) -> None:
+    text = policy("own", mode)
+    if rejected:
+        text["status"] = {"rejectedRevision": policies.revision_name(text)}
+    inventory = world()
+    for obj in (text, revision(text)) if revised else (text,):
+        inventory.put(obj)
+    older = pipeline("older", conduits=[{"name": "queries", "kind": "pipe", "policy": {"name": "own"}}])
+    order = [older, YOUNGER] if claims else [YOUNGER, older]
+    assert definitions.precedence([older, YOUNGER], (), valid(inventory), inventory) == order
+
+
+@pytest.mark.parametrize(("pipeline", "reason"), [(AUDITED, "ModeNotAllowed"), (ELSEWHERE, "AddressNotAllowed")])
+def test_that_another_pipeline_has_its_paths_is_not_said_of_one_that_cannot_run(
+    pipeline: dict[str, Any], reason: str
+) -> None:
+    inventory = world()
+    verdicts = {**valid(inventory), reference(pipeline): Verdict("claims", overlaps=True)}
+    assert definitions.acceptance(pipeline, verdicts, inventory).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -300,6 +341,27 @@ def test_a_changed_status_does_not_have_a_namespace_checked_again() -> None:
     assert before is not None
     after = {**before, "status": {"latestRevision": 2}}
     assert Reference("Namespace", "", "search") not in set(dependents.of(after, before, inventory))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "again"),
+    [
+        ("Policy", "public", {"status": {"rejectedRevision": "public-0"}}, True),
+        ("JailPool", "main", {"status": {"stableRelease": "shai-release-0"}}, True),
+        ("JailPool", "main", {"status": {"readyMembers": 1}}, False),
+        ("JailPool", "main", {"spec": {"allowedModes": []}}, True),
+    ],
+)
+def test_what_decides_between_two_pipelines_has_their_namespace_checked_again(
+    kind: str,
+    name: str,
+    change: dict[str, Any],
+    again: bool,  # noqa: FBT001
+) -> None:
+    inventory = world()
+    (before,) = (obj for obj in inventory.all(kind) if obj["metadata"]["name"] == name)
+    found = set(dependents.of({**before, **change}, before, inventory))
+    assert (Reference("Namespace", "", "search") in found) is again
 
 
 @pytest.mark.parametrize("kind", ["Policy", "PolicyRevision"])
