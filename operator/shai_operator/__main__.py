@@ -95,35 +95,39 @@ def _run(options: argparse.Namespace) -> int:
         for chatty in ("httpx2", "aiohttp.access", "kopf.objects"):  # a line for every request, and for every event
             logging.getLogger(chatty).setLevel(logging.WARNING)
     descriptors.raise_limit()
-    base = directories.base_directory(Path(tempfile.gettempdir()))
-    # An operator that was killed leaves keys behind; the next one removes them.
-    with directories.run_directory(base) as runtime:
-        settings = Settings(
-            namespace=options.namespace,
-            identity=options.identity,
-            shai=options.shai.resolve(),
-            images=options.images.resolve(),
-            runtime=runtime,
-            probes=options.probes,
-            webhooks=options.webhooks,
-            webhook_host=options.webhook_host,
-            host_python=options.host_python,
-            load_image=options.load_image,
-            load_host=str(options.load_host),
-            workers=options.workers,
-            compare_seconds=options.compare_seconds,
-            lag_seconds=options.lag_seconds,
-            scrape=options.scrape,
-            scrape_secret=options.scrape_secret,
-            cluster=options.cluster,
-        )
-        try:
+    try:
+        base = directories.base_directory(Path(tempfile.gettempdir()))
+        # An operator that was killed leaves keys behind; the next one removes them.
+        with directories.run_directory(base) as runtime:
+            settings = _settings(options, runtime)
             check(settings)
             asyncio.run(assembly.run(settings))
-        except (SettingsError, ClusterError, MonitorError) as error:
-            print(f"shai_operator: {error}", file=sys.stderr)
-            return 1
+    except (SettingsError, ClusterError, MonitorError, directories.DirectoryError) as error:
+        print(f"shai_operator: {error}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _settings(options: argparse.Namespace, runtime: Path) -> Settings:
+    return Settings(
+        namespace=options.namespace,
+        identity=options.identity,
+        shai=options.shai.resolve(),
+        images=options.images.resolve(),
+        runtime=runtime,
+        probes=options.probes,
+        webhooks=options.webhooks,
+        webhook_host=options.webhook_host,
+        host_python=options.host_python,
+        load_image=options.load_image,
+        load_host=str(options.load_host),
+        workers=options.workers,
+        compare_seconds=options.compare_seconds,
+        lag_seconds=options.lag_seconds,
+        scrape=options.scrape,
+        scrape_secret=options.scrape_secret,
+        cluster=options.cluster,
+    )
 
 
 def _address(text: str) -> tuple[str, int]:

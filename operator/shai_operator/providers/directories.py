@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,20 +24,58 @@ _IN_MEMORY = (Path("/dev/shm"), Path("/run"))  # noqa: S108 - the directories wi
 _TMPFS = "tmpfs"
 
 
+class DirectoryError(OSError):
+    """There is no private directory; the text names what is in the way, and the remedy."""
+
+
 def base_directory(given: Path | None) -> Path:
-    """Return the parent of runs' directories: ``given``, else a file system in memory, else the temporary one."""
-    candidates = (
-        [given] if given else [*(path for path in _IN_MEMORY if _is_in_memory(path)), Path(tempfile.gettempdir())]
-    )
-    for candidate in candidates:
+    """Return the parent of runs' directories: in ``given``, else in a file system in memory.
+
+    The disk is used only where there is none in memory: who made a directory there first would else have keys written
+    to the disk. DirectoryError when there is no private one.
+    """
+    memory = [] if given else [*_runtime_directory(), *(path for path in _IN_MEMORY if _is_in_memory(path))]
+    refused = []
+    for candidate in memory or [given or Path(tempfile.gettempdir())]:
         base = candidate / f"shai-runs-{os.getuid()}"
-        with suppress(OSError):
-            base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            about = base.lstat()
-            # Another user may have created the directory first, to read the files in it.
-            if base.is_dir() and not base.is_symlink() and about.st_uid == os.getuid() and not about.st_mode & 0o077:
-                return base
-    raise OSError(f"no private directory can be made in {' or '.join(map(str, candidates))}: make one writable")
+        why = _refusal(base)
+        if not why:
+            return base
+        refused.append(f"{base} {why}")
+    remedy = "XDG_RUNTIME_DIR to a directory of your own in memory" if memory else "TMPDIR to a directory of your own"
+    raise DirectoryError(f"no private directory can be made: {', '.join(refused)}; remove it, or set {remedy}")
+
+
+def _refusal(base: Path) -> str:
+    """Make a directory; say why it cannot be used. Another user may have made it first, to read the files in it."""
+    try:
+        with suppress(FileExistsError):
+            base.mkdir(mode=0o700, parents=True)
+        about = base.lstat()
+    except OSError as error:
+        return f"cannot be made ({error.strerror})"
+    if about.st_uid != os.getuid():
+        return f"belongs to {_name_of(about.st_uid)}"
+    if not stat.S_ISDIR(about.st_mode):
+        return "is no directory"
+    return f"is open to others (mode {about.st_mode & 0o777:o})" if about.st_mode & 0o077 else ""
+
+
+def _name_of(user: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"user {user}"
+
+
+def _runtime_directory() -> list[Path]:
+    """Return the user's own directory in memory; after su or sudo the variable may name another user's."""
+    path = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    with suppress(OSError):
+        about = path.lstat()
+        private = stat.S_ISDIR(about.st_mode) and not about.st_mode & 0o077
+        return [path] if path.is_absolute() and private and about.st_uid == os.getuid() else []
+    return []
 
 
 @contextmanager
