@@ -25,12 +25,17 @@ options:
     description: File with the commands, as RESP or as lines.
     type: path
     required: true
+  within:
+    description: Directory that no symbolic link may lead O(source) out of; empty for none.
+    type: path
+    default: ""
   marker:
     description: File that says that the commands have been loaded; made at the end.
     type: path
     required: true
   jail:
-    description: Name of the FreeBSD jail that the store is in; all paths but O(source) are the jail's. Empty for none.
+    description: Name of the FreeBSD jail that the store is in; all paths but O(source) and O(within) are the
+      jail's. Empty for none.
     type: str
     default: ""
   wait_seconds:
@@ -126,6 +131,7 @@ def main():
             "socket": {"type": "path", "required": True},
             "secrets": {"type": "path", "required": True, "no_log": False},  # a path, not the secrets
             "source": {"type": "path", "required": True},
+            "within": {"type": "path", "default": ""},
             "marker": {"type": "path", "required": True},
             "jail": {"type": "str", "default": ""},
             "wait_seconds": {"type": "int", "default": 30},
@@ -141,6 +147,12 @@ def main():
         module.fail_json(
             msg=f"seed {wanted['source']} is not a file {where}: put it into the members' image, and name it "
             "$(IMAGE)/PATH, or put it there"
+        )
+    real = os.path.realpath(wanted["source"])
+    if wanted["within"] and not real.startswith(os.path.realpath(wanted["within"]) + "/"):
+        module.fail_json(
+            msg=f"seed {wanted['source']} leads out of the image, through a symbolic link to {real}: put the file "
+            "itself into the members' image, or name a file outside it"
         )
     if module.check_mode:
         module.exit_json(changed=True)

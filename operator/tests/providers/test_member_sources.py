@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from tests.providers.standins import World
 
 DIGEST = "ab" * 32
+MEMBERS = ("linux_member", "freebsd_member")
 JEXEC = '#!/bin/sh\nshift\nexec "$@"\n'
 
 
-@pytest.mark.parametrize("role", ["linux_member", "freebsd_member"])
+@pytest.mark.parametrize("role", MEMBERS)
 @pytest.mark.parametrize(
     ("given", "passes"),
     [
@@ -55,22 +56,24 @@ def made(tmp_path: Path) -> World:
     corpus.mkdir(parents=True)
     (corpus / "mail.txt").write_text("of the image")
     (tmp_path / "pool/web-0").mkdir(parents=True)
+    (tmp_path / "pool/images").symlink_to(tmp_path / "images")
     (tmp_path / "ansible_collections/shai").mkdir(parents=True)
     (tmp_path / "ansible_collections/shai/pools").symlink_to(COLLECTION)
     return created
 
 
-def play(made: World, tasks: list[dict[str, Any]], **given: str) -> tuple[int, str]:
-    """Run tasks with the role's variables; the jail is this machine. Return the status, and what is printed."""
-    variables = {
-        "freebsd_member_jail": "web-0",
-        "freebsd_member_name": "web-0",
-        "freebsd_member_pool_directory": str(made.place / "pool"),
-        "freebsd_member_images": str(made.place / "images"),
-        "freebsd_member_image_digest": DIGEST,
+def play(made: World, role: str, tasks: list[dict[str, Any]], **given: Any) -> tuple[int, str]:
+    """Run tasks with the role's variables; a jail is this machine. Return the status, and what is printed."""
+    common = {
+        "jail": "web-0",
+        "name": "web-0",
+        "pool_directory": str(made.place / "pool"),
+        "images": str(made.place / "images"),
+        "image_digest": DIGEST,
         **given,
     }
-    files = [str(ROLES / "freebsd_member" / folder / "main.yml") for folder in ("defaults", "vars")]
+    variables = {f"{role}_{name}": value for name, value in common.items()}
+    files = [str(ROLES / role / folder / "main.yml") for folder in ("defaults", "vars")]
     file = made.place / "play.yml"
     file.write_text(
         json.dumps([{
@@ -88,33 +91,102 @@ def play(made: World, tasks: list[dict[str, Any]], **given: str) -> tuple[int, s
     return done.returncode, " ".join(done.stdout.split())
 
 
-SEED_DATA = [{"ansible.builtin.include_role": {"name": "freebsd_member", "tasks_from": "data.yml"}}]
+def seed_data(made: World, role: str, source: str, **given: Any) -> tuple[int, str]:
+    """Give the member its data."""
+    include = {"ansible.builtin.include_role": {"name": role, "tasks_from": "data.yml"}}
+    return play(made, role, [include], data_source=source, **given)
 
 
-def test_a_jails_data_come_from_the_image(made: World) -> None:
-    status, said = play(made, SEED_DATA, freebsd_member_data_source="$(IMAGE)/corpus")
+def seed_store(made: World, role: str, file: str, source: str) -> tuple[int, str]:
+    """Load the seed of the member's store."""
+    tasks = yaml.safe_load((ROLES / role / "tasks" / file).read_text())
+    while not any("shai.pools.store_seed" in task for task in tasks):
+        tasks = [task for block in tasks for task in block.get("block", ())]
+    load = next(task for task in tasks if "shai.pools.store_seed" in task)
+    return play(made, role, [load], key_value=True, key_value_open="abc", key_value_seed=source)
+
+
+@pytest.mark.parametrize("role", MEMBERS)
+def test_a_members_data_come_from_the_image(made: World, role: str) -> None:
+    status, said = seed_data(made, role, "$(IMAGE)/corpus")
     assert status == 0, said
     assert (made.place / "pool/web-0/data/mail.txt").read_text() == "of the image"
 
 
-def test_data_that_the_virtual_machine_lacks_are_named_with_a_remedy(made: World) -> None:
-    status, said = play(made, SEED_DATA, freebsd_member_data_source="/srv/corpus")
+@pytest.mark.parametrize(
+    ("role", "machine"), [("linux_member", "on this host"), ("freebsd_member", "in this virtual machine")]
+)
+def test_data_that_the_machine_lacks_are_named_with_a_remedy(made: World, role: str, machine: str) -> None:
+    status, said = seed_data(made, role, "/srv/no/corpus")
     assert status != 0
-    assert "/srv/corpus is not a directory in this virtual machine: put the data into the members' image" in said
+    assert f"data source /srv/no/corpus is not a directory {machine}" in said
     assert "$(IMAGE)/PATH" in said
 
 
-def test_a_stores_seed_comes_from_the_image(made: World) -> None:
-    tasks = yaml.safe_load((ROLES / "freebsd_member/tasks/store.yml").read_text())
-    load = [next(task for task in tasks if "shai.pools.store_seed" in task)]
+@pytest.mark.parametrize(
+    ("role", "links"), [("linux_member", False), ("linux_member", True), ("freebsd_member", False)]
+)
+@pytest.mark.parametrize("through", ["", "$(IMAGE)/"])
+def test_of_a_link_its_directory_is_copied(made: World, role: str, links: bool, through: str) -> None:  # noqa: FBT001
+    """A copy of the link would let the member's tasks write into the source."""
+    image = made.place / "images" / DIGEST
+    (image / "latest").symlink_to("corpus")
+    mode = {"data_link": True} if links else {}
+    status, said = seed_data(made, role, f"{through or f'{image}/'}latest", **mode)
+    assert status == 0, said
+    data = made.place / "pool/web-0/data"
+    assert data.is_dir()
+    assert not data.is_symlink()
+    (data / "new.txt").touch()
+    assert [file.name for file in (image / "corpus").iterdir()] == ["mail.txt"]
+    assert (data / "mail.txt").samefile(image / "corpus/mail.txt") is links
+
+
+@pytest.mark.parametrize("role", MEMBERS)
+@pytest.mark.parametrize("below", ["out", "out/private"])
+def test_a_link_leads_no_data_out_of_the_image(made: World, role: str, below: str) -> None:
+    (made.place / "host/private").mkdir(parents=True)
+    (made.place / "images" / DIGEST / "out").symlink_to(made.place / "host")
+    status, said = seed_data(made, role, f"$(IMAGE)/{below}")
+    assert status != 0
+    assert f"{below} leads out of the image, through a symbolic link to {made.place}/host" in said
+    assert "put the data themselves into" in said
+    assert not (made.place / "pool/web-0/data").exists()
+
+
+def test_data_that_are_a_link_are_refused(made: World) -> None:
+    """An earlier version may have made it."""
+    corpus = made.place / "images" / DIGEST / "corpus"
+    (made.place / "pool/web-0/data").symlink_to(corpus)
+    for source in (str(corpus), ""):
+        status, said = seed_data(made, "linux_member", source)
+        assert status != 0
+        assert f"pool/web-0/data is no directory but a symbolic link to {corpus}, which the member's tasks" in said
+    status, said = seed_data(made, "linux_member", str(corpus), data_share=True)
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(
+    ("role", "file", "machine"),
+    [("linux_member", "main.yml", "on this host"), ("freebsd_member", "store.yml", "in this virtual machine")],
+)
+def test_a_stores_seed_comes_from_the_image(made: World, role: str, file: str, machine: str) -> None:
     made.program(
         "redis-cli", '#!/bin/sh\n[ "$3" != --pipe ] || { cat >"$WORLD/sent"; echo "errors: 0, replies: 1"; }\n'
     )
-    status, said = play(made, load, freebsd_member_key_value_seed="$(IMAGE)/profiles.resp")
+    status, said = seed_store(made, role, file, "$(IMAGE)/profiles.resp")
     assert status != 0
-    assert "profiles.resp is not a file in this virtual machine: put it into the members' image" in said
-    (made.place / "images" / DIGEST / "profiles.resp").write_text("SET a b\n")
+    assert f"profiles.resp is not a file {machine}: put it into the members' image" in said
+    image = made.place / "images" / DIGEST
+    (made.place / "passwords").write_text("SET a b\n")
+    (image / "profiles.resp").symlink_to(made.place / "passwords")
     (made.place / "pool/web-0/keyvalue").mkdir()
-    status, said = play(made, load, freebsd_member_key_value_seed="$(IMAGE)/profiles.resp")
+    status, said = seed_store(made, role, file, "$(IMAGE)/profiles.resp")
+    assert (status != 0, (made.place / "sent").exists()) == (True, False), said
+    assert f"profiles.resp leads out of the image, through a symbolic link to {made.place}/passwords" in said
+    (image / "profiles.resp").unlink()
+    (image / "new.resp").write_text("SET a b\n")
+    (image / "profiles.resp").symlink_to("new.resp")
+    status, said = seed_store(made, role, file, "$(IMAGE)/profiles.resp")
     assert status == 0, said
     assert (made.place / "sent").read_text() == "SET a b\n"
