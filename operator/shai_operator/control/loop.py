@@ -44,7 +44,8 @@ class Loop:
         self.redefined: dict[str, float] = {}
         """By namespace: when one of its definitions was last created, changed or deleted."""
         self._executor = executor
-        self._observed: set[Reference] = set()
+        self._observed: dict[Reference, Object] = {}
+        """What was seen last. The inventory may have what the operator itself has written since."""
 
     def know(self, obj: Object) -> None:
         """Put an object into the inventory without reconciling it."""
@@ -63,14 +64,14 @@ class Loop:
         """Take an object from any source."""
         self.seen = time.monotonic()
         ref = reference(obj)
-        before = self.inventory.get(ref) if ref in self._observed else None
+        before = self._observed.get(ref)
         if gone:
             before = None  # when an object is deleted, the same objects depend on it as when it is created
-            self._observed.discard(ref)
+            self._observed.pop(ref, None)
             self.inventory.remove(ref)
             self._executor.forget(obj)
         else:
-            self._observed.add(ref)
+            self._observed[ref] = obj
             self.inventory.put(obj)
         self.queue.add(ref)
         for dependent in dependents.of(obj, before, self.inventory):

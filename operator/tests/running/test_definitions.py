@@ -212,6 +212,24 @@ def test_a_pipeline_that_cannot_run_keeps_no_other_from_its_paths(
     assert condition(read(devcluster, "Pipeline", namespace, "a-new"), "Accepted") == ("True", "Accepted")
 
 
+def test_a_pipeline_in_a_mode_that_its_pool_does_not_allow_keeps_no_other_from_its_paths(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    name = pool(namespace)
+    old = pipeline("z-old", ["t"], "/a/**", "open", pool=name, mode="audit")
+    apply_all(devcluster, namespace, policy("open"), task("t", "open"), old)
+    await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("False", "ModeNotAllowed"))
+    until(lambda: _second_has_passed(devcluster, namespace), "creation times differ")
+    apply_all(devcluster, namespace, task("u", "open"), pipeline("a-new", ["u"], "/a/b/*", "open", pool=name))
+    await_condition(devcluster, "Pipeline", namespace, "a-new", "RolledOut", ("True", "Complete"))
+    assert condition(read(devcluster, "Pipeline", namespace, "z-old"), "Accepted") == ("False", "ModeNotAllowed")
+    apply_all(devcluster, namespace, serving(namespace, name, allowedModes=["audit", "shai"]))
+    await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("False", "PathConflict"))
+    apply_all(devcluster, namespace, serving(namespace, name, allowedModes=["audit"]))
+    await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("True", "Accepted"))
+    await_condition(devcluster, "Pipeline", namespace, "a-new", "Accepted", ("False", "ModeNotAllowed"))
+
+
 def _second_has_passed(devcluster: Cluster, namespace: str) -> bool:
     """Whether an object made now has a later creation time than the pipeline; times are whole seconds."""
     devcluster.kubectl("-n", namespace, "delete", "configmap", "clock", "--ignore-not-found")
