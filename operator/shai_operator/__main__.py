@@ -26,7 +26,7 @@ from shai_operator.cluster.client import ClusterError
 from shai_operator.control import descriptors
 from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
-from shai_operator.monitors.client import MonitorError
+from shai_operator.monitors.errors import MonitorError
 from shai_operator.providers import directories
 from shai_operator.providers.linux import PYTHON
 

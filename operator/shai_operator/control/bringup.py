@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shai_operator.monitors.client import MonitorError
+from shai_operator.monitors.errors import MonitorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ async def _run(client: MonitorClient, pipeline: str, task: str, wanted: str) -> 
     except MonitorError as error:
         raise BringUpError("TaskFailed", str(error), confidential=error.unavailable) from error
     if state["state"] != wanted:
-        text = f"task {pipeline}/{task} is {state['state']}: {state.get('message') or 'it said nothing'}"
+        text = f"task {pipeline}/{task} is {state['state']}: {state['message'] or 'it said nothing'}"
         raise BringUpError("TaskFailed", f"{text}; see its log on the member")
 
 

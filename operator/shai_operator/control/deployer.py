@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shai_operator.control.bringup import BringUpError, bring_up
 from shai_operator.control.jobs import CancelledError
 from shai_operator.control.member_observer import failure
-from shai_operator.monitors.client import MonitorError, MonitorUnreachableError
+from shai_operator.monitors.errors import MonitorError, MonitorUnreachableError
 from shai_operator.reconcile.bundles import Bundle
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.members import Progress

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors import reading
-from shai_operator.monitors.client import MonitorClient, MonitorError, MonitorLateError, MonitorUnreachableError
+from shai_operator.monitors.client import MonitorClient
+from shai_operator.monitors.errors import MonitorError, MonitorLateError, MonitorUnreachableError
 from shai_operator.reconcile import members
 from shai_operator.reconcile.members import Failure, Observation
 
@@ -52,6 +53,8 @@ class Seen:
     """The job that works on the member, and its kind."""
     looked: bool = False
     """Whether its monitor has been asked, successfully or not."""
+    told: bool = False
+    """Whether the log has the traceback of an error of the operator's own, which each look can repeat."""
     gone: bool = False
     """Whether the member has been removed."""
     client: MonitorClient | None = None
@@ -70,6 +73,7 @@ class MemberObserver:
         self._period = 10.0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
 
     def of(self, name: str) -> Seen:
         """Return the observations of a member."""
@@ -87,7 +91,7 @@ class MemberObserver:
         if new:
             self._wake.set()
         if self._task is None and endpoints:
-            self._task = asyncio.create_task(self._run(), name="look at members")
+            self._begin()
 
     def all_looked_at(self) -> bool:
         """Whether every member has been observed at least once; before that, nothing is known about their monitors."""
@@ -137,6 +141,7 @@ class MemberObserver:
 
     async def close(self) -> None:
         """Stop observing."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -168,6 +173,19 @@ class MemberObserver:
             samples=seen.samples,
         )
 
+    def _begin(self) -> None:
+        if not self._closed:
+            self._task = asyncio.create_task(self._run(), name="look at members")
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Begin again after a task that should not have ended: without one, no member of the pool is healed."""
+        if self._closed:
+            return
+        error = None if task.cancelled() else task.exception()
+        _LOGGER.error("looking at members ended; again in %.0f s", self._period, exc_info=error)
+        task.get_loop().call_later(self._period, self._begin)
+
     async def _run(self) -> None:
         while True:
             self._wake.clear()
@@ -180,21 +198,28 @@ class MemberObserver:
         seen = self.of(name)
         try:
             client = self.client(name)
-            status = await client.status()
-            metrics = await client.metrics()
+            status, metrics = await client.status(), await client.metrics()
+            monitor, sample = reading.monitor(status), reading.sample(status, metrics, datetime.now(UTC))
         except MonitorError as error:
             seen.monitor, seen.unreachable = None, str(error)
             seen.late = seen.late + 1 if isinstance(error, MonitorLateError) else 0
             seen.failures += 1
             return
+        except Exception as error:  # what one member brings about must not end the looks at the others
+            if not seen.told:
+                _LOGGER.exception("looking at member %s failed", name)
+            seen.told = True
+            seen.monitor, seen.late = None, 0
+            seen.unreachable = f"looking at it failed: {type(error).__name__}; the operator's log has more"
+            seen.failures += 1
+            return
         finally:
             seen.looked = True
-        seen.monitor, seen.unreachable, seen.late = reading.monitor(status), "", 0
-        if seen.monitor.ready:
+        seen.monitor, seen.unreachable, seen.late, seen.told = monitor, "", 0, False
+        if monitor.ready:
             seen.failures = seen.healed = 0
         else:
             seen.failures += 1
-        sample = reading.sample(status, metrics, datetime.now(UTC))
         if sample is not None:
             seen.samples = members.remember(seen.samples, sample)
 

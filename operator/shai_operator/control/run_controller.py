@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shai_operator.control.jobs import CancelledError
-from shai_operator.monitors.client import MonitorError
+from shai_operator.monitors.errors import MonitorError
 from shai_operator.reconcile import references, runs
 from shai_operator.reconcile.objects import namespace, spec, status, uid
 from shai_operator.reconcile.results import MemberRun, State
@@ -147,9 +147,9 @@ def _followed(name: str, bundle: str, job: Job) -> MemberRun:
         name,
         State.RUNNING,
         bundle,
-        phase=str(progress.get("phase", "")),
-        done=int(progress.get("done") or 0),
-        total=int(progress.get("total") or 0),
+        phase=progress.get("phase", ""),
+        done=progress.get("done", 0),
+        total=progress.get("total", 0),
     )
     if not job.done:
         return seen

@@ -15,7 +15,7 @@ import kopf
 
 from loadgen import thresholds
 from shai_operator.control.webhooks import BENCHMARKS, MANIFESTS, publish
-from shai_operator.monitors.client import MonitorError
+from shai_operator.monitors.errors import MonitorError
 from shai_operator.monitors.validator import messages
 from shai_operator.reconcile.objects import GROUP, VERSION
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from shai_operator.monitors.client import MonitorUnreachableError
+from shai_operator.monitors.errors import MonitorUnreachableError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Converts a monitor's answers into the types of the pure layer."""
+"""Converts a monitor's answers, as `MonitorClient` returns them, into the types of the pure layer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from shai_operator.monitors.errors import MonitorAnswerError
+from shai_operator.monitors.shapes import LARGEST
 from shai_operator.reconcile.bundles import label_parts
 from shai_operator.reconcile.members import Monitor, Sample
 
@@ -19,51 +21,63 @@ _FAMILIES = ("shai_sessions", "shai_decisions", "shai_decision_seconds")
 
 def monitor(status: Mapping[str, Any]) -> Monitor:
     """Read the answer to GET /v1/status."""
-    bundle = status.get("bundle") or {}
-    pipelines = status.get("pipelines") or []
-    machine = status.get("machine") or {}
+    bundle, pipelines, machine = status["bundle"], status["pipelines"], status["machine"]
     return Monitor(
-        ready=bool(status.get("ready")),
-        reason=str(status.get("reason") or ""),
-        bundle=str(bundle.get("label") or ""),
-        hash=str(bundle.get("hash") or ""),
-        tasks={
-            (pipeline["name"], task["name"]): task["state"]
-            for pipeline in pipelines
-            for task in pipeline.get("tasks") or ()
-        },
+        ready=status["ready"],
+        reason=status["reason"],
+        bundle=bundle["label"],
+        hash=bundle["hash"],
+        tasks={(pipeline["name"], task["name"]): task["state"] for pipeline in pipelines for task in pipeline["tasks"]},
         analyzed=frozenset(
-            pipeline["name"] for pipeline in pipelines if _analyzed(pipeline.get("lastAnalysis"), bundle.get("hash"))
+            pipeline["name"] for pipeline in pipelines if _analyzed(pipeline["lastAnalysis"], bundle["hash"])
         ),
-        backend="" if machine.get("enforcement") == "none" else str(machine.get("backend") or ""),
-        sessions=sum(int(pipeline.get("sessionTotal") or 0) for pipeline in pipelines),
+        backend="" if machine["enforcement"] == "none" else machine["backend"],
+        sessions=min(sum(pipeline["sessionTotal"] for pipeline in pipelines), LARGEST),
     )
 
 
 def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | None:
-    """Read the counters for judging members; None while the bundle in force was not made by the operator."""
-    release, _ = label_parts(str((status.get("bundle") or {}).get("label") or ""))
+    """Read the counters for judging members; None while the bundle in force was not made by the operator.
+
+    MonitorAnswerError when the metrics are none.
+    """
+    release, _ = label_parts(status["bundle"]["label"])
     if not release:
         return None
+    try:
+        sums = _sums(metrics)
+    except (ValueError, LookupError, TypeError) as error:  # of the parser, which says nowhere what it raises
+        raise MonitorAnswerError(f"the metrics are not in Prometheus' text format: {error}") from error
+    denied = _count(sums, "shai_decisions_total/denied")
+    return Sample(
+        at=at,
+        started=status["started"],
+        release=release,
+        sessions=_count(sums, "shai_sessions_total"),
+        decisions=_count(sums, "shai_decisions_total") + denied,
+        refusals=denied,
+        microseconds=_count(sums, "shai_decision_seconds_sum", 1e6),
+    )
+
+
+def _sums(metrics: str) -> dict[str, float]:
     sums: dict[str, float] = {}
     for family in text_string_to_metric_families("\n".join(_wanted(metrics.splitlines())) + "\n"):
         for measured in family.samples:
             key = measured.name + ("/denied" if measured.labels.get("allowed") == "false" else "")
             sums[key] = sums.get(key, 0.0) + measured.value
-    denied = round(sums.get("shai_decisions_total/denied", 0))
-    return Sample(
-        at=at,
-        started=str(status.get("started") or ""),
-        release=release,
-        sessions=round(sums.get("shai_sessions_total", 0)),
-        decisions=round(sums.get("shai_decisions_total", 0)) + denied,
-        refusals=denied,
-        microseconds=round(sums.get("shai_decision_seconds_sum", 0.0) * 1e6),
-    )
+    return sums
 
 
-def _analyzed(run: Mapping[str, Any] | None, bundle: str | None) -> bool:
-    return bool(run and run.get("succeeded") and run.get("hash") == bundle)
+def _count(sums: Mapping[str, float], name: str, scale: float = 1.0) -> int:
+    value = sums.get(name, 0.0) * scale
+    if not 0 <= value <= LARGEST:  # nor is NaN
+        raise MonitorAnswerError(f"the metric {name} is {value}; expected a number from 0 to {LARGEST}")
+    return round(value)
+
+
+def _analyzed(run: Mapping[str, Any], bundle: str) -> bool:
+    return bool(run["succeeded"] and run["hash"] == bundle)
 
 
 def _wanted(lines: Iterable[str]) -> Iterable[str]:

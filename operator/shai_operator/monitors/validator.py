@@ -14,7 +14,8 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from shai_operator.monitors.client import MonitorClient, MonitorUnreachableError
+from shai_operator.monitors.client import MonitorClient
+from shai_operator.monitors.errors import MonitorAnswerError, MonitorUnreachableError
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.objects import Reference, name, namespace
 
@@ -104,9 +105,12 @@ class Validator:
             places[source] = Reference(obj["kind"], namespace(obj), name(obj))
             sources.append({"name": source, "text": bundles.dump(manifest(obj))})
         answer = await self._client.validate(sources, alone=alone)
+        unknown = [entry["source"] for entry in answer["errors"] if entry["source"] not in places]
+        if unknown:
+            raise MonitorAnswerError(f"{self._shai} validate: it names {unknown[0]}, about which it was not asked")
         return Answer(
-            tuple(_problem(entry, places[entry["source"]]) for entry in answer.get("errors") or ()),
-            {policy: tuple(names or ()) for policy, names in (answer.get("parameters") or {}).items()},
+            tuple(_problem(entry, places[entry["source"]]) for entry in answer["errors"]),
+            {policy: tuple(names) for policy, names in answer["parameters"].items()},
         )
 
     async def _keep(self) -> None:
@@ -153,9 +157,9 @@ def manifest(obj: Object) -> dict[str, Any]:
 def _problem(entry: dict[str, Any], ref: Reference) -> Problem:
     return Problem(
         object=ref,
-        path=entry.get("path", ""),
-        line=int(entry.get("textLine") or 0),
-        column=int(entry.get("textColumn") or 0),
+        path=entry["path"],
+        line=entry["textLine"],
+        column=entry["textColumn"],
         message=entry["message"],
         code=entry["code"],
     )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The parts of a monitor's answers that the operator reads, and their types.
+
+The API server refuses a whole status because of one field of a wrong type, and a reconciliation ends at it. So nothing
+of an answer that is not of its shape gets further.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from shai_operator.monitors.errors import MonitorAnswerError
+from shai_operator.monitors.texts import LONGEST, cleaned
+
+LARGEST = 1 << 53
+"""The largest number: sums of many still have 64 bits."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, which is cleaned and cut to ``longest`` characters; a ``pattern`` matches the whole of it."""
+
+    longest: int = LONGEST
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A mapping from arbitrary names to values."""
+
+    values: Shape
+
+
+Shape = type[int] | type[bool] | Text | Named | dict[str, "Shape"] | list["Shape"]
+"""A number from 0, a truth value, a text, a mapping, a mapping with these fields, a list of such values."""
+
+TEXT, NAME = Text(), Text(1024, ".+")
+_SHORT = Text(1024)
+_HASH = Text(64, "([0-9a-f]{64})?")
+
+STATUS: Shape = {
+    "started": TEXT,
+    "ready": bool,
+    "reason": TEXT,
+    "machine": {"backend": TEXT, "enforcement": TEXT},
+    "bundle": {"label": Text(64), "hash": _HASH},
+    "pipelines": [
+        {
+            "name": NAME,
+            "tasks": [{"name": NAME, "state": NAME}],
+            "sessionTotal": int,
+            "lastAnalysis": {"hash": _HASH, "succeeded": bool},
+        }
+    ],
+}
+TASK: Shape = {"state": NAME, "message": TEXT}
+PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": [TEXT]}
+PROGRESS: Shape = {"phase": Text(256), "done": int, "total": int}
+VALIDATION: Shape = {
+    "errors": [{"source": NAME, "path": TEXT, "textLine": int, "textColumn": int, "message": TEXT, "code": TEXT}],
+    "parameters": Named([TEXT]),
+}
+
+_ACCESS = Text(pattern="read|write")
+_FLOWS: Shape = [
+    {
+        "pipeline": _SHORT,
+        "task": Text(63, ".+"),
+        "instance": _SHORT,
+        "instances": int,
+        "access": _ACCESS,
+        "conduits": Text(63),
+        "conduit": TEXT,
+        "policy": _SHORT,
+        "classes": int,
+        "documents": int,
+        "flows": int,
+    }
+]
+COMPARISON: Shape = {
+    "from": _HASH,
+    "to": _HASH,
+    "flowsBefore": int,
+    "flowsAfter": int,
+    "opened": _FLOWS,
+    "openedTotal": int,
+    "closed": _FLOWS,
+    "closedTotal": int,
+    "wouldClose": _FLOWS,
+    "wouldCloseTotal": int,
+    "users": [NAME],
+    "usersTotal": int,
+    "documents": [Text(pattern=".+")],
+    "documentsTotal": int,
+}
+
+_TALLY: dict[str, Shape] = {"expected": int, "granted": int, "refused": int, "undecided": int}
+_CAUSES: Shape = [
+    {
+        "policy": TEXT,
+        "count": int,
+        "instance": TEXT,
+        "conduit": TEXT,
+        "reason": TEXT,
+        "suggestion": TEXT,
+        "mode": TEXT,
+    }
+]
+ANALYSIS: Shape = {
+    "durationMicroseconds": int,
+    "conduits": int,
+    "classes": int,
+    "instances": int,
+    **_TALLY,
+    "accesses": [
+        {
+            "task": NAME,
+            "access": _ACCESS,
+            "conduits": NAME,
+            "instances": int,
+            **_TALLY,
+            "refusedBecause": _CAUSES,
+            "undecidedBecause": _CAUSES,
+        }
+    ],
+    "warnings": [
+        {
+            "task": TEXT,
+            "access": Text(pattern="(read|write)?"),
+            "conduits": TEXT,
+            "instance": TEXT,
+            "instances": int,
+            "message": TEXT,
+            "suggestion": TEXT,
+        }
+    ],
+}
+
+
+def checked(found: Any, shape: Shape, place: str) -> Any:
+    """Return the parts of a JSON value that its shape names; MonitorAnswerError when one is not of its type.
+
+    As with the monitor's own client, what is left out or null is zero, false or empty.
+    """
+    match shape:
+        case Text():
+            return _text(found, shape, place)
+        case Named():
+            entries = _typed(found, dict, "an object", place)
+            return {cleaned(key): checked(value, shape.values, f"{place}.{key}") for key, value in entries.items()}
+        case dict():
+            fields = _typed(found, dict, "an object", place)
+            return {field: checked(fields.get(field), inner, f"{place}.{field}") for field, inner in shape.items()}
+        case list():
+            entries = _typed(found, list, "a list", place)
+            return [checked(entry, shape[0], f"{place}[{index}]") for index, entry in enumerate(entries)]
+    if shape is bool:
+        return _typed(found, bool, "true or false", place)
+    return _number(found, place)
+
+
+def _text(found: Any, shape: Text, place: str) -> str:
+    text = cleaned(_typed(found, str, "a text", place), shape.longest)
+    if shape.pattern and re.fullmatch(shape.pattern, text) is None:
+        raise _wrong(found, f"a text like {shape.pattern}", place)
+    return text
+
+
+def _number(found: Any, place: str) -> int:
+    number: int = _typed(found, int, "a whole number", place)
+    if isinstance(found, bool) or not 0 <= number <= LARGEST:
+        raise _wrong(found, f"a whole number from 0 to {LARGEST}", place)
+    return number
+
+
+def _typed(found: Any, kind: type, what: str, place: str) -> Any:
+    if found is None:
+        return kind()
+    if not isinstance(found, kind):
+        raise _wrong(found, what, place)
+    return found
+
+
+def _wrong(found: Any, what: str, place: str) -> MonitorAnswerError:
+    # Python writes no whole number of many digits.
+    said = f"{found!r:.80}" if isinstance(found, str | float | bool) else type(found).__name__
+    return MonitorAnswerError(f"{place} is {said}; expected {what}. Is it a Shai monitor of this version?")
