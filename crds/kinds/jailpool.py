@@ -301,6 +301,12 @@ JAIL_POOL = Resource(
                     most=shared.MEMBERS_LIMIT,
                 ),
                 "watchedSince": moment("When all members of this step became ready."),
+                "detail": text(
+                    "What the monitor said that refused the release, if it was rolled back for this reason. The "
+                    "statuses of pipelines and policies do not have it.",
+                    longest=4096,
+                    shortest=0,
+                ),
                 "interruptions": number("How often they have stopped being ready since the step started."),
                 "before": record(
                     "The counters of members without the change, before the last step.",

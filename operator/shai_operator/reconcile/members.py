@@ -317,7 +317,7 @@ def _service(member: Observation, target: str, *, serves: bool) -> _Why:
     if monitor is None or member.insufficient or not monitor.ready:
         return _unusable(member)
     if target in member.refused:
-        return _Why("BundleRefused", member.refused[target].message)
+        return _Why("BundleRefused", member.refused[target].message, confidential=True)
     if failed is not None and not serves:
         return _Why(failed.reason, failed.message, failed.confidential)
     if target and monitor.bundle != target:

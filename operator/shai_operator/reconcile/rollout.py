@@ -66,7 +66,7 @@ def decide(situation: Situation) -> Decision:
 def _settled(situation: Situation) -> Decision:
     """There is nothing to roll out: every member should have the stable release."""
     rolled_back = situation.desired == situation.rejected != "" or bool(situation.held)
-    state = State(message=situation.state.message if rolled_back else "")
+    state = State(message=situation.state.message, detail=situation.state.detail) if rolled_back else State()
     if rolled_back:
         cause = f"policies {', '.join(situation.held[:_NAMED])}" if situation.held else "the last change"
         message = situation.state.message or f"{cause}: rolled back; change the spec to try again"
@@ -111,7 +111,7 @@ def _first(situation: Situation) -> Decision:
         return _promoted(situation, f"{ready} with it")
     refused = [member for member in waiting if member.refusal]
     message = f"{ready} with the first release"
-    message += f"; {refused[0].name} refuses it: {refused[0].refusal}" if refused else f"; {_unready(waiting)}"
+    message += f"; {_refuses(refused[0].name)}" if refused else f"; {_unready(waiting)}"
     return _under_way(situation, state, "Progressing", message, all_members)
 
 
@@ -131,7 +131,7 @@ def _gate(situation: Situation, state: State) -> Decision:
     """Compare the candidate with the release in force, and start if it closes no more flows than the limit."""
     state = replace(state, canaries=_present(state.canaries, situation))
     if situation.refusal:
-        return _roll_back(situation, f"the monitor refuses it: {situation.refusal}")
+        return _roll_back(situation, _refuses("the monitor"), situation.refusal)
     if situation.effect is None or (situation.effect.before, situation.effect.after) != (
         situation.stable,
         situation.desired,
@@ -183,7 +183,7 @@ def _step(situation: Situation, state: State) -> Decision:
         return _under_way(situation, state, "Paused", message, canaries)
     refused = [canary for canary in canaries if canary.refusal]
     if refused:
-        return _roll_back(situation, f"{refused[0].name} refuses it: {refused[0].refusal}")
+        return _roll_back(situation, _refuses(refused[0].name), refused[0].refusal)
     waiting = [canary for canary in canaries if not _arrived(canary, situation)]
     if state.watched_since:
         waiting = [canary for canary in waiting if not _late(canary, situation.desired)]
@@ -260,21 +260,26 @@ def _compared(situation: Situation, state: State, canaries: Sequence[Member], be
     return Tracks(changed, others), bool(rest)
 
 
-def _roll_back(situation: Situation, why: str) -> Decision:
-    """Reject the candidate; every member gets the stable release again."""
+def _refuses(who: str) -> str:
+    # What is rolled out has passed the operator's own parser, so only the member can say what is wrong with it.
+    return f"{who} refuses it, of which the JailPool's status says more"
+
+
+def _roll_back(situation: Situation, why: str, detail: str = "") -> Decision:
+    """Reject the candidate; every member gets the stable release again. Authors of pipelines read no ``detail``."""
     policies = f" Rejected revisions of: {', '.join(situation.changed[:_NAMED])}." if situation.changed else ""
     message = (
         f"the change was rolled back: {why}.{policies} What was in force before is in force; change the spec to try "
         "again"
     )
     return Decision(
-        state=State(message=message),
+        state=State(message=message, detail=detail),
         stable=situation.stable,
         rejected=situation.desired,
         targets=_targets(situation, situation.stable),
         condition=Condition("RolledOut", FALSE, "RolledBack", message),
         verdict=judging.ROLL_BACK,
-        events=(Event(WARNING, "RolledBack", message),),
+        events=(Event(WARNING, "RolledBack", f"{message}. {detail}" if detail else message),),
         reject=situation.changed,
     )
 

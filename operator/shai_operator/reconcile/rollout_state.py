@@ -87,6 +87,9 @@ class State:
     """The usage of members without the change before this step. The last step has nothing else to compare with."""
     message: str = ""
     """The message of the last verdict, for people."""
+    detail: str = ""
+    """What a member's monitor said that refused the release, if this is why it was rolled back. Not for authors of
+    pipelines: a monitor can say what it likes, such as what it knows of its host."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,7 @@ def read(status: Mapping[str, Any]) -> State:
         interruptions=rollout.get("interruptions", 0),
         before=Usage(**(rollout.get("before") or {})),
         message=rollout.get("message", ""),
+        detail=rollout.get("detail", ""),
     )
 
 
@@ -198,6 +202,7 @@ def write(state: State) -> dict[str, Any]:
         "interruptions": state.interruptions,
         "before": asdict(state.before) if state.before != Usage() else None,
         "message": state.message[:MESSAGE_LIMIT],
+        "detail": state.detail[:MESSAGE_LIMIT],
     }
     return {key: value for key, value in written.items() if value or (key == "step" and state.candidate)}
 

@@ -71,6 +71,23 @@ def test_authors_read_only_that_the_pool_says_more(
     assert SAID in json.dumps(world.status), "who may read the pool reads all of it"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_why_a_monitor_refuses_a_change_is_for_the_pool(*, first: bool) -> None:
+    world = World(2)
+    if not first:
+        world.settle()
+        world.define("two")
+    world.refuses |= {"one", "two"}
+    said, told = "does not parse", []
+    for _ in range(LOOKS):
+        world.settle(1)
+        for_authors = json.dumps([world.of("Pipeline", "syse"), world.of("Policy", "public")])
+        assert said not in for_authors
+        told.append("refuses it, of which the JailPool's status says more" in for_authors)
+    assert told[-1]
+    assert said in json.dumps(world.status), "who may read the pool reads it, also when it has been rolled back"
+
+
 def benchmark(world: World) -> object:
     """Return the status of a Benchmark of the pipeline, after the pipeline's controller has looked at it."""
     pipeline = world.known.find("Pipeline", "search", "syse")

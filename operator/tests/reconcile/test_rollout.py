@@ -114,7 +114,10 @@ def test_what_the_monitor_refuses_to_compare_is_rejected() -> None:
     decision = rollout.decide(situation(effect=None, refusal="$(X) is not defined", changed=("p",)))
     assert outcome(decision) == ("RollBack", "RolledBack")
     assert (decision.rejected, decision.reject) == ("new", ("p",))
-    assert "$(X) is not defined" in decision.condition.message
+    assert "the monitor refuses it, of which the JailPool's status says more" in decision.condition.message
+    assert "$(X) is not defined" not in decision.condition.message, "authors of pipelines read it"
+    assert decision.state.detail == "$(X) is not defined"
+    assert decision.events[0].message.endswith("$(X) is not defined"), "of the JailPool"
 
 
 def test_paused_shows_the_effect_and_begins_nothing() -> None:
@@ -219,7 +222,9 @@ def test_a_regression_rolls_everybody_back() -> None:
 def test_a_member_that_refuses_the_change_ends_it() -> None:
     decision = rollout.decide(situation(member(0, refusal="line 3: no such policy"), member(1), state=first_step()))
     assert decision.verdict == "RollBack"
-    assert "m0 refuses it: line 3" in decision.condition.message
+    assert "m0 refuses it, of which the JailPool's status says more" in decision.condition.message
+    assert "line 3" not in decision.condition.message, "authors of pipelines read it"
+    assert decision.state.detail == "line 3: no such policy"
 
 
 @pytest.mark.parametrize(
@@ -399,7 +404,8 @@ def test_a_refused_first_release_is_not_rejected_since_there_is_nothing_to_go_ba
     members = member(0, "new"), member(1, "", refusal="line 3")
     decision = rollout.decide(situation(*members, stable="", first=True, now=seconds(9999)))
     assert (decision.stable, decision.rejected) == ("", "")
-    assert "m1 refuses it: line 3" in decision.condition.message
+    assert "m1 refuses it, of which the JailPool's status says more" in decision.condition.message
+    assert "line 3" not in decision.condition.message, "authors of pipelines read it"
 
 
 def test_without_members_the_specs_are_in_force_at_once() -> None:
