@@ -25,7 +25,7 @@ from testing.waiting import until_async
 from tests.control.monitor_server import listening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
 
     from shai_operator.control.authority import ClientTLS
@@ -41,7 +41,7 @@ PIECES = 20
 TEXT = "no \ud800\x1b[31m\u202e" + "x" * 3_000_000
 
 
-def says(text: str | bytes, status: int = 200, **headers: str) -> Handler:
+def says(text: str | bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Handler:
     async def handler(_: web.Request) -> web.StreamResponse:
         body = text.encode() if isinstance(text, str) else text
         return web.Response(body=body, status=status, content_type="application/json", headers=headers)
@@ -119,7 +119,7 @@ def with_label(**more: object) -> str:
         says('{"pipelines": [{"name": "p", "sessionTotal": 9223372036854775808}]}'),
         says('{"pipelines": [{"name": "p", "sessionTotal": -1}]}'),
         says('{"bundle": {"hash": "../../x"}}'),
-        says(gzip.compress(b'{"ready": true}'), **{"Content-Encoding": "gzip"}),
+        says(gzip.compress(b'{"ready": true}'), headers={"Content-Encoding": "gzip"}),
         says('{"title": "t", "errors": [{"a": 1}]}', 422),
         says('{"title": {}, "detail": 3}', 422),
         says('{"title": "t", "status": "x"}', 422),
@@ -211,7 +211,7 @@ async def test_answers_without_end_are_not_read_to_their_end(tmp_path: Path) -> 
 
 async def test_a_small_answer_does_not_grow(tmp_path: Path) -> None:
     packed = gzip.compress(b"[" + b" " * (100 << 20) + b"]")
-    async with asking(tmp_path, status=says(packed, **{"Content-Encoding": "gzip"})) as client:
+    async with asking(tmp_path, status=says(packed, headers={"Content-Encoding": "gzip"})) as client:
         with pytest.raises(MonitorError, match="utf-8"):
             await client.status()
 
@@ -233,7 +233,7 @@ async def test_lines_come_in_pieces_of_any_size(tmp_path: Path) -> None:
 
 
 async def test_nobody_is_sent_elsewhere(tmp_path: Path) -> None:
-    elsewhere = says("", 307, Location="http://monitor/v1/facts")
+    elsewhere = says("", 307, {"Location": "http://monitor/v1/facts"})
     async with asking(tmp_path, status=elsewhere, facts=says('{"ready": true}')) as client:
         with pytest.raises(MonitorError, match="unexpected answer 307"):
             await client.status()
