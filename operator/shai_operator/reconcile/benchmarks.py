@@ -77,6 +77,11 @@ class Measurement:
     pool: str = ""
     """The JailPool whose member is measured."""
 
+    @property
+    def has_all_slices(self) -> bool:
+        """Whether all is measured. Then the twins are removed, by runs that have a time limit of their own."""
+        return 0 < self.total <= self.done
+
 
 @dataclass(frozen=True)
 class Target:
@@ -117,7 +122,8 @@ def reconcile(
     if ended is None and measurement is not None and measurement.error:
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
     if ended is None and (measurement is None or measurement.results is None):
-        ended = _late(benchmark, now)
+        if measurement is None or not measurement.has_all_slices:
+            ended = _late(benchmark, now)
         if ended is None and measurement is not None:
             ended = _stopped(benchmark, measurement, inventory)
     if ended is not None:

@@ -334,6 +334,14 @@ def test_results_that_come_at_the_deadline_are_kept() -> None:
     assert succeeded(benchmarks.reconcile(late, None, world(), NOW))[1] == "TimedOut"
 
 
+def test_twins_may_be_removed_after_the_deadline() -> None:
+    late = running(spec={"deadlineSeconds": 30})
+    for slices, reason in (((0, 0), "TimedOut"), ((23, 24), "TimedOut"), ((24, 24), "Running")):
+        decision = benchmarks.reconcile(late, measured(*slices), world(), NOW)
+        assert succeeded(decision)[1] == reason
+        assert decision.cancel == (reason != "Running")
+
+
 def test_results_that_no_config_map_holds_are_a_failure() -> None:
     for size, good in ((RESULTS_LIMIT - 2, True), (RESULTS_LIMIT - 1, False)):
         decision = benchmarks.reconcile(running(), measured(results={}, table="x" * size), world(), NOW)
