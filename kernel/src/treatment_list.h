@@ -138,12 +138,14 @@
 /*
  * Calls that change what all contexts of the process share, or tell what
  * others did: timers, limits, priorities, names, children, locks of open
- * files, which pages are in memory. Of a monitored context they go to its monitor (shared_state.h).
+ * files, which pages are in memory. Of a monitored context they go to its
+ * monitor (shared_state.h).
  */
 #define CALLS_SHARED(_) \
-	_(7, wait4) _(26, ptrace) _(45, ktrace) _(50, setlogin) _(78, mincore) _(82, setpgid) \
-	_(83, setitimer) _(86, getitimer) _(96, setpriority) _(117, getrusage) \
-	_(131, flock) _(147, setsid) _(166, rtprio) _(175, setfib) \
+	_(7, wait4) _(26, ptrace) _(45, ktrace) _(50, setlogin) \
+	_(78, mincore) _(82, setpgid) _(83, setitimer) _(86, getitimer) \
+	_(96, setpriority) _(117, getrusage) _(131, flock) \
+	_(147, setsid) _(166, rtprio) _(175, setfib) \
 	_(195, setrlimit) _(235, ktimer_create) _(236, ktimer_delete) \
 	_(237, ktimer_settime) _(238, ktimer_gettime) \
 	_(239, ktimer_getoverrun) _(327, sched_setparam) \
