@@ -135,8 +135,7 @@ def test_a_change_that_denies_too_much_is_rolled_back(world: World, operator: Op
     def denials(track: str) -> float:
         return operator.metric("shai_rollout_track_denial_ratio", pool=POOL, track=track)
 
-    before = world.stable()
-    revision = until(lambda: world.policy("on-y")["status"].get("stableRevision"), "the policy's revision is known")
+    before, revision = world.stable(), world.policy("on-y")["status"]["stableRevision"]
     generation = world.policy("on-y")["metadata"]["generation"]
     with Visitors(world.principal, world.addresses()) as visitors:
         world.define(x=CLOSED, y=CLOSED)
