@@ -212,5 +212,8 @@ def test_the_packet_filter_lets_in_services_and_administrators(tmp_path: Path) -
         "what the kernel chooses for a task that listens anywhere is out of reach"
     )
     assert lines.index("block in quick on epair proto tcp to any port ssh") < lines.index(
-        "pass in quick proto tcp from $administrators to any port ssh flags any"
+        "pass in quick proto tcp from $administrators to any port ssh flags any keep state (sloppy)"
+    )
+    assert all("sloppy" in line for line in lines if "flags any" in line and not line.startswith("#")), (
+        "pf does not know how a connection that it has not seen begin scales its windows, and would cut it off"
     )
