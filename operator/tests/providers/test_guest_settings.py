@@ -46,3 +46,9 @@ def test_a_setting_is_applied_once(tmp_path: Path, name: str) -> None:
 
     assert apply() == f"{name}: -1 -> {SETTINGS[name]}\n"
     assert apply() == ""
+
+
+def test_the_packet_filter_sees_a_packet_on_members_of_the_bridge_only() -> None:
+    assert (SETTINGS["net.link.bridge.pfil_member"], SETTINGS["net.link.bridge.pfil_bridge"]) == (1, 0), (
+        "its rules name members, and a SYN that is counted twice has a window that is taken for a scaled one"
+    )
