@@ -334,6 +334,7 @@ JAIL_POOL = Resource(
                 "TaskFailed",
                 "AnalysisFailed",
                 "Draining",
+                "Replacing",
             ),
             others=("Provisioned",),
         ),

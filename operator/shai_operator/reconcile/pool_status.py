@@ -10,6 +10,7 @@ from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
 from shai_operator.reconcile.bundles import POOL_LABEL
 from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
 from shai_operator.reconcile.counts import IS_READY, count
+from shai_operator.reconcile.machines import REPLACING
 from shai_operator.reconcile.objects import generation, name
 
 if TYPE_CHECKING:
@@ -61,10 +62,11 @@ def write(
         "candidateRelease": decision.state.candidate,
         "rejectedRelease": decision.rejected,
     }
+    replaced = _replaced(pool, kept, machines)
     wanted = [
-        _ready(kept, trouble, decision),
+        _ready(kept, trouble, decision, replaced),
         machines or _progressing(kept, leaving, decision),
-        _provisioned(kept, trouble),
+        _provisioned(kept, trouble, replaced),
     ]
     return {
         "observedGeneration": generation(pool),
@@ -128,7 +130,14 @@ def _up_to_date(entry: Kept) -> bool:
     return bool(entry.member.configuration) and entry.digest in ("", entry.member.configuration)
 
 
-def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) -> Condition:
+def _replaced(pool: Object, kept: Sequence[Kept], machines: Condition | None) -> int:
+    """Return how many members are away with their virtual machine, and will come back with the next one."""
+    if machines is None or machines.reason != REPLACING:
+        return 0
+    return max(0, int(pool["spec"].get("replicas", 1)) - len(kept))
+
+
+def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, replaced: int) -> Condition:
     unready = [entry for entry in kept if not entry.standing.ready]
     if trouble is not None and (unready or not kept):
         return Condition("Ready", FALSE, trouble.reason, trouble.message)
@@ -137,11 +146,18 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) 
         more = f"; and {len(unready) - _NAMED} more" if len(unready) > _NAMED else ""
         message = f"{count(len(kept) - len(unready), 'member', IS_READY, of=len(kept))}; {'; '.join(named)}{more}"
         return Condition("Ready", FALSE, unready[0].standing.reason, message)
+    if replaced:
+        return Condition("Ready", FALSE, REPLACING, _without(replaced, kept, IS_READY))
     refused = [entry for entry in kept if entry.standing.reason == "BundleRefused"]
     if refused and not decision.state.candidate:
         message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].standing.message}"
         return Condition("Ready", FALSE, "BundleRefused", message)
     return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
+
+
+def _without(replaced: int, kept: Sequence[Kept], verb: tuple[str, str]) -> str:
+    away = count(replaced, "member", ("is away while its virtual machine is", "are away while virtual machines are"))
+    return f"{count(len(kept), 'member', verb, of=len(kept) + replaced)}; {away} replaced"
 
 
 def _progressing(
@@ -167,7 +183,7 @@ def _progressing(
     return Condition("Progressing", FALSE, "Complete", "nothing is under way")
 
 
-def _provisioned(kept: Sequence[Kept], trouble: Condition | None) -> Condition:
+def _provisioned(kept: Sequence[Kept], trouble: Condition | None, replaced: int) -> Condition:
     if trouble is not None:
         return trouble
     failed = [entry for entry in kept if entry.member.failed is not None]
@@ -181,4 +197,6 @@ def _provisioned(kept: Sequence[Kept], trouble: Condition | None) -> Condition:
         done = count(len(kept) - len(missing), "member", _IS_PROVISIONED, of=len(kept))
         message = f"{done} as spec says"
         return Condition("Provisioned", FALSE, "Provisioning", message)
+    if replaced:
+        return Condition("Provisioned", FALSE, "Provisioning", _without(replaced, kept, _IS_PROVISIONED))
     return Condition("Provisioned", TRUE, "Provisioned", count(len(kept), "member", _IS_PROVISIONED, of=len(kept)))

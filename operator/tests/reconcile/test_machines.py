@@ -148,6 +148,21 @@ def test_members_are_drained_before_their_machine_goes() -> None:
     assert set(world.images().values()) == {NEW}
 
 
+@pytest.mark.parametrize("replicas", [1, 6])
+def test_a_pool_is_not_ready_while_members_are_away_with_their_machine(replicas: int) -> None:
+    world = ready(replicas=replicas)
+    world.upgrade()
+    seen = set()
+    for _ in range(80):
+        world.settle(1, seconds=5)
+        conditions = {found: world.condition("JailPool", "default", found)[0] for found in ("Ready", "Provisioned")}
+        if world.status["replicas"] < replicas or world.status["readyReplicas"] < replicas:
+            assert conditions["Ready"] == "False", world.status
+        seen.add(world.condition("JailPool", "default", "Ready"))
+    assert ("False", "Replacing") in seen
+    assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
+
+
 @pytest.mark.parametrize("replicas", [4, 5, 1])
 def test_with_a_surge_an_upgrade_begins_with_further_machines(replicas: int) -> None:
     """The members of a machine go when those of the surge are ready, and the surge goes at the end."""
