@@ -142,7 +142,8 @@ class Installer:
                     self._members.dismiss(member.name)
                 else:
                     seen = self._members.of(member.name)
-                    seen.failed = failure(outcome.failure.reason, outcome.failure.message, seen.failed)
+                    reason, message = outcome.failure.reason, outcome.failure.message
+                    seen.failed = failure(reason, message, seen.failed, removal=True)
 
         self._begin("remove", pool, action.members, work)
 

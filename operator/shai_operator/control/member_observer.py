@@ -224,10 +224,13 @@ class MemberObserver:
             seen.samples = members.remember(seen.samples, sample)
 
 
-def failure(reason: str, message: str, before: Failure | None, *, confidential: bool = False) -> Failure:
+def failure(
+    reason: str, message: str, before: Failure | None, *, removal: bool = False, confidential: bool = False
+) -> Failure:
     """Return the failure that follows ``before``."""
-    attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
-    return Failure(reason, message, datetime.now(UTC), attempts, confidential)
+    again = before is not None and (before.reason, before.removal) == (reason, removal)
+    attempts = before.attempts + 1 if before is not None and again else 1
+    return Failure(reason, message, datetime.now(UTC), attempts, removal=removal, confidential=confidential)
 
 
 def _supersede(seen: Seen) -> None:

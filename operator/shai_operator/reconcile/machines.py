@@ -297,7 +297,7 @@ class _Decision:
         if replacing:
             named = ", ".join(self._machines[number].name for number in sorted(replacing))
             left = len(due) - len(replacing)
-            message = f"being replaced, from image {_short(target)}: {named}" + (
+            message = f"being replaced with machines of image {_short(target)}: {named}" + (
                 f"; {left} more to come" if left else ""
             )
             return Condition("Progressing", TRUE, "Replacing", message)
@@ -309,7 +309,7 @@ class _Decision:
             return Condition("Progressing", FALSE, "ReplacementRolledBack", message)
         if due and held:
             named = ", ".join(machine.name for machine in due.values())
-            message = f"to be replaced, from image {_short(target)}: {named}. {held}"
+            message = f"to be replaced with machines of image {_short(target)}: {named}. {held}"
             return Condition("Progressing", FALSE, "ReplacementHeld", message)
         if due:
             named = ", ".join(machine.name for machine in due.values())

@@ -36,6 +36,8 @@ class Failure:
     at: datetime
     attempts: int = 1
     """Failures in a row, this one included."""
+    removal: bool = False
+    """Whether the member was to be removed; else to be installed, or to be given something."""
     confidential: bool = False
     """Whether the message has where a monitor is, or what its host said: it is not for authors of pipelines."""
 
@@ -150,6 +152,11 @@ class Observation:
     def release(self) -> str:
         """The release that the member has, or last had, in force."""
         return label_parts(self.monitor.bundle if self.monitor else self.bundle)[0]
+
+    @property
+    def removal_failed(self) -> Failure | None:
+        """The last removal, when it failed and nothing was tried since."""
+        return self.failed if self.failed is not None and self.failed.removal else None
 
     @property
     def place(self) -> Place:
@@ -297,8 +304,9 @@ def standing(member: Observation, releases: Mapping[str, Release], target: str) 
 
 def _installation(member: Observation) -> _Why | None:
     if member.busy("remove") or member.draining_since:
-        if member.failed is not None:
-            return _Why(member.failed.reason, f"cannot be removed: {member.failed.message}", confidential=True)
+        failed = member.removal_failed
+        if failed is not None:
+            return _Why(failed.reason, f"cannot be removed: {failed.message}", confidential=True)
         return _Why("Draining", "is being removed; no new sessions should come" + _waits(member))
     if member.busy("provision"):
         return _Why("Provisioning", "is being provisioned" + _waits(member))

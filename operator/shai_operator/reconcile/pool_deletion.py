@@ -49,20 +49,21 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
 
 def _stuck(member: Observation) -> bool:
     """Whether the removal of a member has failed and is not being tried at present."""
-    begun, failed = member.draining_since, member.failed
+    begun, failed = member.draining_since, member.removal_failed
     return not member.busy() and begun is not None and failed is not None and failed.at >= begun
 
 
 def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:
     known = status(pool)
-    stuck = [member for member in left if member.failed is not None]
+    stuck = [(member, failed) for member in left if (failed := member.removal_failed) is not None]
     message = f"the pool is being deleted; {count(len(left), 'member', ('is left', 'are left'))}"
     message += pool_status.waiting(left)
     reason = "Deleting"
-    if stuck and stuck[0].failed is not None:
-        reason = stuck[0].failed.reason
+    if stuck:
+        member, failed = stuck[0]
+        reason = failed.reason
         message += (
-            f". Member {stuck[0].name} cannot be removed: {stuck[0].failed.message}. It is tried again; to give up on "
+            f". Member {member.name} cannot be removed: {failed.message}. It is tried again; to give up on "
             f"what cannot be reached: kubectl annotate jailpool {name(pool)} {FORCE_DELETE}=true"
         )
     trouble = Condition("Provisioned", FALSE, reason, message)

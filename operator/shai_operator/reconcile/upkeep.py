@@ -192,7 +192,7 @@ def remove(
     """
     due: dict[str, list[Place]] = defaultdict(list)
     for member in leaving:
-        waits = member.failed is not None and now < member.failed.retry_at()
+        waits = member.removal_failed is not None and now < member.removal_failed.retry_at()
         if not member.busy(*ENDING_JOBS) and not waits and drained(member, wanted, now):
             due[member.host].append(member.place)
     going = {place.ordinal for places in due.values() for place in places}

@@ -201,7 +201,7 @@ class MachineWorld(World):
     def _remove(self, action: RemoveMembers) -> None:
         if action.host in self.dark:
             for one in action.members:
-                self._fail(one.name, "HostUnreachable")
+                self._fail(one.name, "HostUnreachable", removal=True)
             return
         for one in action.members:
             self._forget(one.name)
@@ -232,10 +232,10 @@ class MachineWorld(World):
         self.healed[one.name] = 0
         super().carry_out_on_members(replace(action, members=(one,)))
 
-    def _fail(self, called: str, reason: str) -> None:
+    def _fail(self, called: str, reason: str, *, removal: bool = False) -> None:
         before = self.troubles.get(called)
         attempts = before.attempts + 1 if before and before.reason == reason else 1
-        self.troubles[called] = Failure(reason, f"{called}: {reason}", self.now, attempts)
+        self.troubles[called] = Failure(reason, f"{called}: {reason}", self.now, attempts, removal=removal)
         self.healed[called] = self.healed.get(called, 0) + 1
 
     def _forget(self, called: str) -> None:

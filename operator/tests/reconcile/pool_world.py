@@ -210,7 +210,9 @@ class World:
 
     def failing(self, member: Observation) -> Observation:
         if member.host in self.unreachable and (member.draining_since or not member.configuration):
-            return replace(member, failed=Failure("HostUnreachable", f"{member.host} does not answer", self.now))
+            removal = member.draining_since is not None
+            said = f"{member.host} does not answer"
+            return replace(member, failed=Failure("HostUnreachable", said, self.now, removal=removal))
         return member
 
     # Actions of the operator.

@@ -49,8 +49,8 @@ def member(**more: Any) -> Observation:
     return Observation("default-0", 0, **{**known, **more})
 
 
-def failure(reason: str = "PlaybookFailed", attempts: int = 1) -> Failure:
-    return Failure(reason, f"{reason} happened", NOW, attempts)
+def failure(reason: str = "PlaybookFailed", attempts: int = 1, *, removal: bool = False) -> Failure:
+    return Failure(reason, f"{reason} happened", NOW, attempts, removal=removal)
 
 
 # Standing.
@@ -81,7 +81,8 @@ def failure(reason: str = "PlaybookFailed", attempts: int = 1) -> Failure:
         (member(failed=failure()), True, "PlaybookFailed"),  # an update that failed: the old configuration serves
         (member(draining_since=NOW), False, "Draining"),
         (member(job=Job("remove")), False, "Draining"),
-        (member(draining_since=NOW, failed=failure("HostUnreachable")), False, "HostUnreachable"),
+        (member(draining_since=NOW, failed=failure("HostUnreachable", removal=True)), False, "HostUnreachable"),
+        (member(draining_since=NOW, failed=failure("GuestUnreachable")), False, "Draining"),  # an installation's
     ],
 )
 def test_standing(seen: Observation, reason: str, *, ready: bool) -> None:
@@ -322,7 +323,8 @@ def test_a_member_that_does_not_answer_is_mended_each_time_later(failures: int, 
         ({"draining_since": NOW, "monitor": None}, True),
         ({"draining_since": NOW, "monitor": None, "job": Job("provision")}, False),
         ({"draining_since": NOW, "monitor": monitor(sessions=0), "job": Job("bringUp")}, True),
-        ({"draining_since": NOW, "monitor": None, "failed": failure()}, False),
+        ({"draining_since": NOW, "monitor": None, "failed": failure(removal=True)}, False),
+        ({"draining_since": NOW, "monitor": None, "failed": failure()}, True),
     ],
 )
 def test_a_member_is_removed_when_its_sessions_are_over_or_out_of_time(leaving: Any, *, goes: bool) -> None:

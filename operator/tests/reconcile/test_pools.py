@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shai_operator.reconcile import pools
 from shai_operator.reconcile.actions import SetFinalizer, SetStatus
-from shai_operator.reconcile.members import ForgetMembers, Job, ProvisionMembers, RemoveMembers
+from shai_operator.reconcile.members import Failure, ForgetMembers, Job, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import FINALIZER
 from tests.reconcile.pool_world import World, counters, kinds, revision, settled
 
@@ -181,6 +181,22 @@ def test_deletion_waits_for_a_host_that_does_not_answer_and_says_how_to_force_it
     assert world.pool["metadata"]["finalizers"] == []
     assert len([action for action in world.trail if isinstance(action, ForgetMembers)]) == 3
     assert len([event for event in world.events if event.reason == "MemberGivenUp"]) == 3
+
+
+def test_deletion_does_not_take_a_failed_installation_for_a_removal() -> None:
+    world = settled()
+    world.delete(**{"shai.dev/force-delete": "true"})
+    observed = world.observed()
+    last = replace(observed.members["default-2"], failed=Failure("GuestUnreachable", "no answer", world.now))
+    plan = pools.reconcile(
+        world.pool, replace(observed, members={**observed.members, "default-2": last}), world.known, world.now
+    )
+    written = next(action.status for action in plan.actions if isinstance(action, SetStatus))
+    ready = next(condition for condition in written["conditions"] if condition["type"] == "Ready")
+    assert (ready["reason"], "cannot be removed" in ready["message"]) == ("Deleting", False)
+    going = [place.name for action in plan.actions if isinstance(action, RemoveMembers) for place in action.members]
+    assert "default-2" in going, "and it does not wait until the installation would be tried again"
+    assert not [action for action in plan.actions if isinstance(action, ForgetMembers)]
 
 
 def test_deletion_says_what_it_waits_for() -> None:
