@@ -25,6 +25,9 @@ _FROM_ROLES = (
 _NAMED = re.compile(rf"({'|'.join(_FROM_ROLES)}): ")
 """How a role names the reason of a failure: at the start of a task's message, or of a line of a program's errors. What
 a message quotes further on, such as a member's log, names none."""
+_MODULES_THAT_WRITE = ("blockinfile", "copy", "file", "lineinfile", "template", "unarchive")
+"""What they say is theirs alone: they run no programs, and quote nothing that a role or a member has said."""
+_FULL = re.compile(r"no space left on device|dis[ck] quota exceeded", re.IGNORECASE)
 _ROLES_ON_HOST = ("pool_vm",)
 """The roles that do for a virtual machine what is done on its host: it is not the machine that they cannot reach."""
 _REFUSED = ("Permission denied (", "Too many authentication failures")
@@ -84,7 +87,13 @@ class Record:
         reason, text = _named(result)
         if reason is not None:
             return Failure(reason, f"host {self.host.name}: {text}")
-        return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {_text(result)}")
+        text = _text(result)
+        where = f"host {self.host.name}: task {self.task!r}: {text}"
+        if str(data.get("task_action", "")).rpartition(".")[2] in _MODULES_THAT_WRITE and _FULL.search(text):
+            machine = self.guests.get(str(data["host"]))
+            full = f"virtual machine {machine}" if machine else f"host {self.host.name}"
+            return Failure(Reason.STORAGE_FULL, f"{where}; make room on {full} (df -h shows where there is none)")
+        return Failure(Reason.PLAYBOOK_FAILED, where)
 
     def _unreachable(self, data: Mapping[str, Any]) -> Failure:
         text = _text(data.get("res") or {})

@@ -95,6 +95,35 @@ def test_a_role_names_the_reason_of_its_failure_and_what_it_quotes_names_none(
     assert len(record.failures["web-vm-0"].message) < 1200
 
 
+FULL = "failed to transfer file to /a /b: dd: /b: No space left on device"
+EXCEPTION = {"msg": "MODULE FAILURE", "module_stderr": "OSError: [Errno 28] No space left on device: b'/b'"}
+
+
+@pytest.mark.parametrize(
+    ("action", "result", "machine", "says"),
+    [
+        ("ansible.builtin.copy", {"msg": FULL}, "web-vm-0", "task 'Do': failed to transfer file"),
+        ("ansible.builtin.copy", {"msg": FULL}, "web-vm-0", "make room on virtual machine web-vm-0 (df -h"),
+        ("ansible.builtin.template", EXCEPTION, "", "make room on host rack-1 (df -h"),
+        ("unarchive", {"msg": "items", "results": [{"failed": True, "msg": "Disc quota exceeded"}]}, "", "make room"),
+        ("ansible.builtin.copy", {"msg": "Permission denied"}, "", None),
+        ("ansible.builtin.fail", {"msg": f"the monitor's log ends: {FULL}"}, "", None),
+        ("ansible.builtin.command", command(FULL), "", None),
+        ("", {"msg": FULL}, "", None),
+    ],
+)
+def test_a_module_that_finds_no_room_says_storage_full(
+    action: str, result: dict[str, Any], machine: str, says: str | None
+) -> None:
+    """Not what others say: a member's log would have it that its image is not to blame."""
+    record = Record(HOST, 1, {"web-0": machine} if machine else {})
+    record.observe(event("playbook_on_task_start", task="Do"))
+    record.observe(event("runner_on_failed", host="web-0", res=result, task_action=action))
+    found = record.failures["web-0"]
+    assert found.reason is (Reason.PLAYBOOK_FAILED if says is None else Reason.STORAGE_FULL)
+    assert (says or "rack-1") in found.message
+
+
 def test_a_failure_that_was_mended_or_ignored_is_none() -> None:
     ignored = event("runner_on_failed", host="web-1", res={"msg": "x"}, ignore_errors=True)
     end = event(
