@@ -26,7 +26,7 @@ _NAMED = re.compile(rf"({'|'.join(_FROM_ROLES)}): ")
 """How a role names the reason of a failure: at the start of a task's message, or of a line of a program's errors. What
 a message quotes further on, such as a member's log, names none."""
 _MODULES_THAT_WRITE = ("blockinfile", "copy", "file", "lineinfile", "template", "unarchive")
-"""What they say is theirs alone: they run no programs, and quote nothing that a role or a member has said."""
+"""Their messages are their own: no role can have put a member's log into them."""
 _FULL = re.compile(r"no space left on device|dis[ck] quota exceeded", re.IGNORECASE)
 _ROLES_ON_HOST = ("pool_vm",)
 """The roles that do for a virtual machine what is done on its host: it is not the machine that they cannot reach."""
@@ -85,22 +85,24 @@ class Record:
     def _failed(self, data: Mapping[str, Any]) -> Failure:
         result = data.get("res") or {}
         reason, text = _named(result)
+        machine = self._machine(data)
+        where = f"host {self.host.name}" + (f", virtual machine {machine}" if machine else "")
         if reason is not None:
-            return Failure(reason, f"host {self.host.name}: {text}")
-        text = _text(result)
-        where = f"host {self.host.name}: task {self.task!r}: {text}"
-        if str(data.get("task_action", "")).rpartition(".")[2] in _MODULES_THAT_WRITE and _FULL.search(text):
-            machine = self.guests.get(str(data["host"]))
-            full = f"virtual machine {machine}" if machine else f"host {self.host.name}"
-            return Failure(Reason.STORAGE_FULL, f"{where}; make room on {full} (df -h shows where there is none)")
-        return Failure(Reason.PLAYBOOK_FAILED, where)
+            return Failure(reason, f"{where}: {text}")
+        said = f"{where}: task {self.task!r}: {_text(result)}"
+        if _finds_no_room(data):
+            return Failure(Reason.STORAGE_FULL, f"{said}; make room there (df -h shows where there is none)")
+        return Failure(Reason.PLAYBOOK_FAILED, said)
 
     def _unreachable(self, data: Mapping[str, Any]) -> Failure:
         text = _text(data.get("res") or {})
-        machine = self.guests.get(str(data["host"]))
-        if machine is None or str(data.get("role", "")).rpartition(".")[2] in _ROLES_ON_HOST:
-            return unreachable(self.host, text)
-        return _guest_unreachable(self.host, machine, text)
+        machine = self._machine(data)
+        return _guest_unreachable(self.host, machine, text) if machine else unreachable(self.host, text)
+
+    def _machine(self, data: Mapping[str, Any]) -> str | None:
+        """Return the virtual machine in which something failed; None when it was on the host."""
+        on_host = str(data.get("role", "")).rpartition(".")[2] in _ROLES_ON_HOST
+        return None if on_host else self.guests.get(str(data["host"]))
 
     def _summarise(self, data: Mapping[str, Any]) -> None:
         """Use the final statistics: a failure that a rescue section handled is no failure."""
@@ -176,6 +178,14 @@ def _named(result: Mapping[str, Any]) -> tuple[Reason | None, str]:
             text = " ".join(said[found.end() :].split())
             return Reason(found[1]), text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + " …"
     return None, ""
+
+
+def _finds_no_room(data: Mapping[str, Any]) -> bool:
+    """Whether a module that writes has failed for want of room. What a program printed (`validate`) does not count."""
+    result = data.get("res") or {}
+    result = _failed_item(result) or result
+    said = f"{result.get('msg', '')} {result.get('module_stderr', '')}"
+    return str(data.get("task_action", "")).rpartition(".")[2] in _MODULES_THAT_WRITE and bool(_FULL.search(said))
 
 
 def _failed_item(result: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -103,12 +103,13 @@ EXCEPTION = {"msg": "MODULE FAILURE", "module_stderr": "OSError: [Errno 28] No s
     ("action", "result", "machine", "says"),
     [
         ("ansible.builtin.copy", {"msg": FULL}, "web-vm-0", "task 'Do': failed to transfer file"),
-        ("ansible.builtin.copy", {"msg": FULL}, "web-vm-0", "make room on virtual machine web-vm-0 (df -h"),
-        ("ansible.builtin.template", EXCEPTION, "", "make room on host rack-1 (df -h"),
+        ("ansible.builtin.copy", {"msg": FULL}, "web-vm-0", "host rack-1, virtual machine web-vm-0: "),
+        ("ansible.builtin.template", EXCEPTION, "", "make room there (df -h"),
         ("unarchive", {"msg": "items", "results": [{"failed": True, "msg": "Disc quota exceeded"}]}, "", "make room"),
         ("ansible.builtin.copy", {"msg": "Permission denied"}, "", None),
         ("ansible.builtin.fail", {"msg": f"the monitor's log ends: {FULL}"}, "", None),
         ("ansible.builtin.command", command(FULL), "", None),
+        ("ansible.builtin.template", {"msg": "failed to validate", "stderr": FULL}, "", None),
         ("", {"msg": FULL}, "", None),
     ],
 )
