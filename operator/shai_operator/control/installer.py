@@ -105,7 +105,8 @@ class Installer:
                 outcome = outcomes[member.name]
                 if job.cancel.is_set():
                     continue  # the caller that cancelled it decides what happens next
-                seen.healed += 1
+                if outcome.failure is None or outcome.failure.reason not in machines.OF_HOSTS:
+                    seen.healed += 1
                 if outcome.failure is None:
                     seen.configuration, seen.image = configuration.digest(member), configuration.image.digest
                     seen.certificate_ends = outcome.certificate_ends

@@ -85,18 +85,25 @@ class Record:
     def _failed(self, data: Mapping[str, Any]) -> Failure:
         result = data.get("res") or {}
         reason, text = _named(result)
-        machine = self._machine(data)
-        where = f"host {self.host.name}" + (f", virtual machine {machine}" if machine else "")
         if reason is not None:
-            return Failure(reason, f"{where}: {text}")
-        said = f"{where}: task {self.task!r}: {_text(result)}"
+            return Failure(reason, f"{self._where(data)}: {text}")
         if _finds_no_room(data):
-            return Failure(Reason.STORAGE_FULL, f"{said}; make room there (df -h shows where there is none)")
-        return Failure(Reason.PLAYBOOK_FAILED, said)
+            return self._full(data, _text(result))
+        return Failure(Reason.PLAYBOOK_FAILED, f"{self._where(data)}: task {self.task!r}: {_text(result)}")
+
+    def _full(self, data: Mapping[str, Any], text: str) -> Failure:
+        said = f"{self._where(data)}: task {self.task!r}: {text}"
+        return Failure(Reason.STORAGE_FULL, f"{said}; make room there (df -h shows where there is none)")
+
+    def _where(self, data: Mapping[str, Any]) -> str:
+        machine = self._machine(data)
+        return f"host {self.host.name}" + (f", virtual machine {machine}" if machine else "")
 
     def _unreachable(self, data: Mapping[str, Any]) -> Failure:
         text = _text(data.get("res") or {})
         machine = self._machine(data)
+        if _FULL.search(text):  # Ansible takes a host on which it can make no temporary directory for unreachable
+            return self._full(data, text)
         return _guest_unreachable(self.host, machine, text) if machine else unreachable(self.host, text)
 
     def _machine(self, data: Mapping[str, Any]) -> str | None:

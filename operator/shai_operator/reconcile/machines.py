@@ -34,7 +34,7 @@ _AUTOMATIC = "Automatic"
 _READY, _GUEST = "Ready", "GuestUnreachable"
 _DOES_NOT_WORK = frozenset({"TaskFailed", "AnalysisFailed"})
 """Reasons of members whose monitors are ready, and which do no work: nothing is lost with them."""
-_OF_HOSTS = frozenset(
+OF_HOSTS = frozenset(
     {
         "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "Cancelled", "StorageFull", "NoVirtualization",
         "ImageFetchFailed", "ChecksumMismatch", "ArchitectureMismatch", "ImageMissing", "BridgeConflict", "ClockSkew",
@@ -187,7 +187,7 @@ class _Decision:
         if member.insufficient:
             return True
         failed = member.failed
-        if failed is not None and (failed.reason in _OF_HOSTS or failed.attempts < self._care.failure_threshold):
+        if failed is not None and failed.reason in OF_HOSTS:
             return False
         up = member.monitor is not None and member.monitor.ready
         return not up and not member.busy() and member.healed >= self._care.failure_threshold
@@ -197,7 +197,7 @@ class _Decision:
         for machine in self._machines.values():
             for member in machine.members:
                 failed = member.failed if digest(machine.image) == digest(self._wanted) else None
-                if failed is not None and failed.reason in _OF_HOSTS and not _answers(member):
+                if failed is not None and failed.reason in OF_HOSTS and not _answers(member):
                     return f"virtual machine {machine.name}: {failed.reason}: {failed.message}"
         return ""
 

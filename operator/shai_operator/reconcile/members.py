@@ -47,6 +47,10 @@ class Failure:
         return self.at + timedelta(seconds=seconds)
 
 
+NOT_TRIED = "Cancelled"
+"""The reason of a failure of an operation that did not run to its end, or did not begin."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """The progress of a playbook."""
@@ -134,7 +138,7 @@ class Observation:
     failures: int = 0
     """Consecutive observations in which the member was unreachable or not ready; 0 after it has been provisioned."""
     healed: int = 0
-    """Times that the member has been provisioned since it was last ready."""
+    """Times that the member has been provisioned since it was last ready, or could not be for reasons of its own."""
     job: Job | None = None
     insufficient: str = ""
     """Why its machine does not confine tasks as its pool requires; empty: it does, or is not known."""

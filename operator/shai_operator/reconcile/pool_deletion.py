@@ -10,7 +10,7 @@ from shai_operator.reconcile import machines, members, pool_status, upkeep
 from shai_operator.reconcile.actions import WARNING, Emit, Requeue, SetFinalizer, SetStatus
 from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.counts import count
-from shai_operator.reconcile.members import ForgetMembers
+from shai_operator.reconcile.members import NOT_TRIED, ForgetMembers
 from shai_operator.reconcile.objects import FINALIZER, FORCE_DELETE, finalizers, force_delete, name, spec, status
 from shai_operator.reconcile.pool_plan import ForgetReleases, PoolPlan
 from shai_operator.reconcile.rollout_state import Decision, read
@@ -48,9 +48,11 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
 
 
 def _stuck(member: Observation) -> bool:
-    """Whether the removal of a member has failed and is not being tried at present."""
+    """Whether the removal of a member was tried and has failed, and is not being tried at present."""
     begun, failed = member.draining_since, member.removal_failed
-    return not member.busy() and begun is not None and failed is not None and failed.at >= begun
+    if begun is None or failed is None or failed.reason == NOT_TRIED:
+        return False
+    return not member.busy() and failed.at >= begun
 
 
 def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shai_operator.reconcile import conditions, members, rollout_state
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WRITER = "shai-operator"
 _NAMED = 5
+_PROVISIONING = "Provisioning"
 _IS_PROVISIONED = ("is provisioned", "are provisioned")
 _FAULTS = frozenset(
     {
@@ -34,8 +35,15 @@ _FAULTS = frozenset(
     }
 )  # fmt: skip
 """Reasons of rows for which there are events."""
-_UNDER_WAY = frozenset({"Surveying", "Provisioning"})
+_UNDER_WAY = frozenset({"Surveying", _PROVISIONING})
 """Reasons of the condition Provisioned that are progress, and no faults of the pool."""
+
+
+class Absent(NamedTuple):
+    """Replicas of which there is no member, because its virtual machine is replaced or its host is gone."""
+
+    members: int
+    reason: str
 
 
 def write(
@@ -62,11 +70,14 @@ def write(
         "candidateRelease": decision.state.candidate,
         "rejectedRelease": decision.rejected,
     }
-    replaced = _replaced(pool, kept, machines)
+    absent = Absent(
+        max(0, int(pool["spec"].get("replicas", 1)) - len(kept)),
+        REPLACING if machines is not None and machines.reason == REPLACING else _PROVISIONING,
+    )
     wanted = [
-        _ready(kept, trouble, decision, replaced),
+        _ready(kept, trouble, decision, absent),
         machines or _progressing(kept, leaving, decision),
-        _provisioned(kept, trouble, replaced),
+        _provisioned(kept, trouble, absent),
     ]
     return {
         "observedGeneration": generation(pool),
@@ -110,7 +121,7 @@ def events(
             continue
         if standing.reason in _FAULTS:
             yield Emit(pool, WARNING, standing.reason, f"member {member.name}: {standing.message}")
-        elif standing.reason == "Ready" and member.reason in _FAULTS | {"Provisioning", "Starting"}:
+        elif standing.reason == "Ready" and member.reason in _FAULTS | {_PROVISIONING, "Starting"}:
             yield Emit(pool, NORMAL, "MemberReady", f"member {member.name} is ready")
     for event in decision.events:
         yield Emit(pool, event.type, event.reason, event.message)
@@ -130,14 +141,7 @@ def _up_to_date(entry: Kept) -> bool:
     return bool(entry.member.configuration) and entry.digest in ("", entry.member.configuration)
 
 
-def _replaced(pool: Object, kept: Sequence[Kept], machines: Condition | None) -> int:
-    """Return how many members are away with their virtual machine, and will come back with the next one."""
-    if machines is None or machines.reason != REPLACING:
-        return 0
-    return max(0, int(pool["spec"].get("replicas", 1)) - len(kept))
-
-
-def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, replaced: int) -> Condition:
+def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, absent: Absent) -> Condition:
     unready = [entry for entry in kept if not entry.standing.ready]
     if trouble is not None and (unready or not kept):
         return Condition("Ready", FALSE, trouble.reason, trouble.message)
@@ -146,8 +150,8 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, 
         more = f"; and {len(unready) - _NAMED} more" if len(unready) > _NAMED else ""
         message = f"{count(len(kept) - len(unready), 'member', IS_READY, of=len(kept))}; {'; '.join(named)}{more}"
         return Condition("Ready", FALSE, unready[0].standing.reason, message)
-    if replaced:
-        return Condition("Ready", FALSE, REPLACING, _without(replaced, kept, IS_READY))
+    if absent.members:
+        return Condition("Ready", FALSE, absent.reason, _without(absent, kept, IS_READY))
     refused = [entry for entry in kept if entry.standing.reason == "BundleRefused"]
     if refused and not decision.state.candidate:
         message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].standing.message}"
@@ -155,9 +159,13 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, 
     return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
 
 
-def _without(replaced: int, kept: Sequence[Kept], verb: tuple[str, str]) -> str:
-    away = count(replaced, "member", ("is away while its virtual machine is", "are away while virtual machines are"))
-    return f"{count(len(kept), 'member', verb, of=len(kept) + replaced)}; {away} replaced"
+def _without(absent: Absent, kept: Sequence[Kept], verb: tuple[str, str]) -> str:
+    """Say how many members there are; those that are missing come with the next virtual machine, or the next look."""
+    why = ("is away while its virtual machine is replaced", "are away while virtual machines are replaced")
+    if absent.reason == _PROVISIONING:
+        why = ("is to be provisioned", "are to be provisioned")
+    known = count(len(kept), "member", verb, of=len(kept) + absent.members)
+    return f"{known}; {count(absent.members, 'member', why)}"
 
 
 def _progressing(
@@ -165,7 +173,7 @@ def _progressing(
 ) -> Condition:
     if any(entry.member.busy("provision") or not entry.member.configuration for entry in kept):
         waits = waiting(entry.member for entry in kept)
-        return Condition("Progressing", TRUE, "Provisioning", f"members are being provisioned{waits}")
+        return Condition("Progressing", TRUE, _PROVISIONING, f"members are being provisioned{waits}")
     if leaving:
         named = ", ".join(member.name for member, _ in leaving[:_NAMED])
         removed = count(len(leaving), "member", ("is being removed", "are being removed"))
@@ -183,7 +191,7 @@ def _progressing(
     return Condition("Progressing", FALSE, "Complete", "nothing is under way")
 
 
-def _provisioned(kept: Sequence[Kept], trouble: Condition | None, replaced: int) -> Condition:
+def _provisioned(kept: Sequence[Kept], trouble: Condition | None, absent: Absent) -> Condition:
     if trouble is not None:
         return trouble
     failed = [entry for entry in kept if entry.member.failed is not None]
@@ -196,7 +204,7 @@ def _provisioned(kept: Sequence[Kept], trouble: Condition | None, replaced: int)
     if missing:
         done = count(len(kept) - len(missing), "member", _IS_PROVISIONED, of=len(kept))
         message = f"{done} as spec says"
-        return Condition("Provisioned", FALSE, "Provisioning", message)
-    if replaced:
-        return Condition("Provisioned", FALSE, "Provisioning", _without(replaced, kept, _IS_PROVISIONED))
+        return Condition("Provisioned", FALSE, _PROVISIONING, message)
+    if absent.members:
+        return Condition("Provisioned", FALSE, _PROVISIONING, _without(absent, kept, _IS_PROVISIONED))
     return Condition("Provisioned", TRUE, "Provisioned", count(len(kept), "member", _IS_PROVISIONED, of=len(kept)))

@@ -125,6 +125,16 @@ def test_a_module_that_finds_no_room_says_storage_full(
     assert (says or "rack-1") in found.message
 
 
+@pytest.mark.parametrize("machine", ["web-vm-0", ""])
+def test_a_full_disk_makes_nothing_unreachable(machine: str) -> None:
+    """Ansible says so of a host on which it can make no temporary directory: the machine would be replaced for it."""
+    record = Record(HOST, 1, {"web-0": machine} if machine else {})
+    said = {"msg": "Task failed: mkdir: cannot create directory '/root/.ansible/tmp/x': No space left on device"}
+    record.observe(event("runner_on_unreachable", host="web-0", res=said))
+    found = record.failures["web-0"]
+    assert (found.reason, machine in found.message) == (Reason.STORAGE_FULL, True)
+
+
 def test_a_failure_that_was_mended_or_ignored_is_none() -> None:
     ignored = event("runner_on_failed", host="web-1", res={"msg": "x"}, ignore_errors=True)
     end = event(

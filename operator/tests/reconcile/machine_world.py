@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.control import poolspec
 from shai_operator.providers.machine_placement import place
 from shai_operator.reconcile import bridges, enforcement, pools
+from shai_operator.reconcile.machines import OF_HOSTS
 from shai_operator.reconcile.members import (
     Failure,
     ForgetMembers,
@@ -236,7 +237,8 @@ class MachineWorld(World):
         before = self.troubles.get(called)
         attempts = before.attempts + 1 if before and before.reason == reason else 1
         self.troubles[called] = Failure(reason, f"{called}: {reason}", self.now, attempts, removal=removal)
-        self.healed[called] = self.healed.get(called, 0) + 1
+        if reason not in OF_HOSTS and not removal:
+            self.healed[called] = self.healed.get(called, 0) + 1
 
     def _forget(self, called: str) -> None:
         for left in (self.machines, self.troubles, self.healed):

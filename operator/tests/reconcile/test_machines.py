@@ -163,6 +163,27 @@ def test_a_pool_is_not_ready_while_members_are_away_with_their_machine(replicas:
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
+def test_an_image_whose_failures_have_changing_reasons_is_rolled_back() -> None:
+    world = ready(replicas=8, hosts=[{"name": "h1", "address": "192.0.2.1", "maxMembers": 12}])
+    world.bad = {NEW}
+    world.upgrade()
+    for attempt in range(200):
+        world.broken_by = ("GuestUnreachable", "PlaybookFailed")[attempt % 2]
+        world.settle(1, seconds=60)
+    assert world.status["rejectedMachineImage"] == NEW
+    assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
+
+
+def test_what_hosts_could_not_do_does_not_count_against_an_image() -> None:
+    """A member that was made at last, and whose monitor does not answer yet, has not failed for good."""
+    world = ready(replicas=8, hosts=[{"name": "h1", "address": "192.0.2.1", "maxMembers": 12}])
+    world.missing = {NEW: "ImageFetchFailed"}
+    world.upgrade()
+    world.settle(30, seconds=60)
+    assert world.condition("JailPool", "default", "Progressing") == ("False", "ReplacementHeld")
+    assert not any(world.healed.values())
+
+
 @pytest.mark.parametrize("replicas", [4, 5, 1])
 def test_with_a_surge_an_upgrade_begins_with_further_machines(replicas: int) -> None:
     """The members of a machine go when those of the surge are ready, and the surge goes at the end."""
@@ -348,7 +369,10 @@ def test_a_host_out_of_reach_keeps_its_machines_until_a_person_says_that_it_is_g
     del world.vms["default-vm-1"]  # a person has switched the host off
     world.machines = {called: one for called, one in world.machines.items() if called in {"default-0", "default-1"}}
     world.change("JailPool", "default", hosts=hosts)
-    world.settle(30)
+    for _ in range(30):
+        world.settle(1)
+        ready_members = world.status["readyReplicas"]
+        assert ready_members == 4 or world.condition("JailPool", "default", "Ready")[0] == "False", world.status
     assert world.vms["default-vm-1"].host == "h1"
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
     assert len([action for action in world.trail if isinstance(action, ForgetMembers)]) == 2

@@ -199,6 +199,19 @@ def test_deletion_does_not_take_a_failed_installation_for_a_removal() -> None:
     assert not [action for action in plan.actions if isinstance(action, ForgetMembers)]
 
 
+def test_force_does_not_give_up_on_a_removal_that_was_not_tried() -> None:
+    world = settled()
+    world.delete(**{"shai.dev/force-delete": "true"})
+    observed = world.observed()
+    failed = Failure("Cancelled", "the API server did not answer", world.now, removal=True)
+    last = replace(observed.members["default-2"], draining_since=world.now, failed=failed)
+    for seen, given_up in ((last, False), (replace(last, failed=replace(failed, reason="HostUnreachable")), True)):
+        plan = pools.reconcile(
+            world.pool, replace(observed, members={**observed.members, "default-2": seen}), world.known, world.now
+        )
+        assert any(isinstance(action, ForgetMembers) for action in plan.actions) is given_up
+
+
 def test_deletion_says_what_it_waits_for() -> None:
     world = settled()
     world.delete()
