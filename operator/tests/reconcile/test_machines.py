@@ -174,16 +174,6 @@ def test_an_image_whose_failures_have_changing_reasons_is_rolled_back() -> None:
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
-def test_what_hosts_could_not_do_does_not_count_against_an_image() -> None:
-    """A member that was made at last, and whose monitor does not answer yet, has not failed for good."""
-    world = ready(replicas=8, hosts=[{"name": "h1", "address": "192.0.2.1", "maxMembers": 12}])
-    world.missing = {NEW: "ImageFetchFailed"}
-    world.upgrade()
-    world.settle(30, seconds=60)
-    assert world.condition("JailPool", "default", "Progressing") == ("False", "ReplacementHeld")
-    assert not any(world.healed.values())
-
-
 @pytest.mark.parametrize("replicas", [4, 5, 1])
 def test_with_a_surge_an_upgrade_begins_with_further_machines(replicas: int) -> None:
     """The members of a machine go when those of the surge are ready, and the surge goes at the end."""
