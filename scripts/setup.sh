@@ -40,6 +40,8 @@ readonly PACKAGES="
 redis-server        redis-server
 openssh-client      ssh
 openssh-server      /usr/sbin/sshd
+systemd             /lib/systemd/systemd
+systemd-container   systemd-nspawn
 openssl             openssl
 curl                curl
 iproute2            ip

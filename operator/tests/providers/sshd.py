@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SSHD = "/usr/sbin/sshd"
+CONFIGURATION = "sshd_config"
 SETTINGS = """
 ListenAddress {address}
 Port {port}
@@ -54,6 +55,20 @@ def make_directory() -> None:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
 
 
+def prepare(directory: Path, address: str, *, seen: Path | None = None, settings: str = "") -> Server:
+    """Write new keys and the configuration of an sshd that will listen at a free port of the address.
+
+    ``seen`` is the path of the directory where sshd runs.
+    """
+    for name in ("host", "other-host", "user", "other-user"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
+        subprocess.run(command, check=True, timeout=300)
+    server = Server(directory, free_port(address))
+    text = SETTINGS.format(address=address, port=server.port, directory=seen or directory)
+    (directory / CONFIGURATION).write_text(text + settings)
+    return server
+
+
 @contextmanager
 def serve(
     directory: Path, address: str = "127.0.0.1", *, settings: str = "", before: Sequence[str] = ()
@@ -62,13 +77,9 @@ def serve(
 
     ``before`` are words before its command, which start it in a surrounding of its own.
     """
-    for name in ("host", "other-host", "user", "other-user"):
-        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
-        subprocess.run(command, check=True, timeout=300)
-    server = Server(directory, free_port(address))
+    server = prepare(directory, address, settings=settings)
     make_directory()
-    file = directory / "sshd_config"
-    file.write_text(SETTINGS.format(address=address, port=server.port, directory=directory) + settings)
+    file = directory / CONFIGURATION
     with subprocess.Popen([*before, SSHD, "-D", "-e", "-f", file], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
