@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/taskid"
@@ -25,7 +26,7 @@ type monitorFlags struct {
 	data, state, library, secrets string
 	supervisor                    string
 	listen, clientCA, page        string
-	define                        []string
+	define, allow                 []string
 	cpus                          string
 	logFormat                     string
 	taskIDs, taskRegistry         string
@@ -45,6 +46,7 @@ and records them. It listens on --socket. With --listen it also listens on an ad
 where it only answers clients with a certificate by --client-ca.`,
 		Example: `  shai monitor --data /srv/data --state /var/lib/shai
   shai monitor --data out/data --state out/state --socket out/shai.sock --define JAVA=/usr/bin/java
+  shai monitor --data /srv/data --state /var/lib/shai --allow-source https://facts.example.org/friends/
   shai monitor --data /srv/data --state /var/lib/shai --listen :8443 \
     --certificate monitor.pem --key monitor.key --client-ca operators.pem`,
 		Args: cobra.NoArgs,
@@ -60,6 +62,9 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.data, "data", "", "directory of the pipelines' files: /corpus/x in a manifest is DIR/corpus/x")
 	f.StringVar(&flags.state, "state", "", "directory of the monitor's own state, on the same file system as --data")
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
+	f.StringArrayVar(&flags.allow, "allow-source", nil,
+		"a source of facts or a socket that manifests may name: https://HOST[:PORT][/PATH], http://…, unix:/PATH; "+
+			"a path that ends in / allows what is beneath it; may be repeated; default: none but $(REDIS_SOCKET)")
 	f.StringVar(&flags.library, "library", "",
 		"directory with libshai.so; default: searched for beside the program")
 	f.StringVar(&flags.supervisor, "supervisor", "",
@@ -147,6 +152,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	}
 	if options.Define, err = definitions(flags.define); err != nil {
 		return options, err
+	}
+	if options.Allowed, err = allowlist.Parse(flags.allow); err != nil {
+		return options, fmt.Errorf("--allow-source %w", err)
 	}
 	if options.TaskIDs, err = taskRegistry(flags); err != nil {
 		return options, err

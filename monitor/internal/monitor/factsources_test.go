@@ -7,10 +7,12 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
@@ -128,7 +131,7 @@ func startedBare(t *testing.T, options Options) *Monitor {
 func TestFactsFromKeys(t *testing.T) {
 	store := newFactStore(t)
 	store.do("SADD friends:alice bob")
-	m, _ := bareMonitor(t)
+	m, _ := bareMonitor(t, "unix:"+store.socket)
 	text := sourceText(fmt.Sprintf("{redis: {socket: %s, intervalSeconds: 1, keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}", store.socket))
 	applyBare(t, m, text)
 	if status := sourceStatus(t, m); !areFriends(m, "alice", "bob") || status.Tuples != 1 || status.LastSuccess == nil {
@@ -189,7 +192,7 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 		fmt.Fprintln(w, `{"conduit": "friends/alice", "says": "friend", "tuples": [["carol"]]}`)
 	}))
 	defer server.Close()
-	options := bareOptions(t)
+	options := bareOptions(t, server.URL)
 	m := startedBare(t, options)
 	defer func() { _ = m.Close() }()
 	applyBare(t, m, pipelinetest.Bare)
@@ -229,7 +232,7 @@ func TestAStreamIsAppliedOnceAcrossRestarts(t *testing.T) {
 		store.do(`XADD facts * op ` + op + ` conduit friends/alice says friend tuple ["` + friend + `"]`)
 	}
 	add("add", "bob")
-	options := bareOptions(t)
+	options := bareOptions(t, "unix:"+store.socket)
 	m := startedBare(t, options)
 	defer func() { _ = m.Close() }()
 	applyBare(t, m, sourceText(fmt.Sprintf("{redis: {socket: %s, stream: {key: facts}}}", store.socket)))
@@ -284,7 +287,7 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 	request := s.sources()
 	request.Sources = append(request.Sources,
 		manifest.Source{Name: "source.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: more}\n" +
-			"spec: {redis: {socket: $(KEYVALUE), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
+			"spec: {redis: {socket: $(REDIS_SOCKET), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
 	if _, err := s.monitor.Apply(context.Background(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -292,10 +295,122 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	for i, source := range request.Sources {
-		request.Sources[i].Text = strings.Replace(source.Text, "$(KEYVALUE), keys", "$(ELSEWHERE), keys", 1)
+		request.Sources[i].Text = strings.Replace(source.Text, "$(REDIS_SOCKET), keys", "$(ELSEWHERE), keys", 1)
 	}
 	if _, err := s.monitor.Apply(context.Background(), request); err == nil ||
 		!strings.Contains(err.Error(), "$(ELSEWHERE) is not defined") {
 		t.Errorf("a variable that is not defined: %v", err)
 	}
+}
+
+// What the owner of the monitor has not listed is neither fetched nor connected to. What is
+// listed no longer is not fetched any more, and the facts before stay.
+func TestSourcesThatAreNotAllowed(t *testing.T) {
+	store := newFactStore(t)
+	store.do("SADD friends:alice bob")
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		fmt.Fprintln(w, `{"conduit": "friends/alice", "says": "friend", "tuples": [["carol"]]}`)
+	}))
+	defer server.Close()
+	keys := sourceText(fmt.Sprintf("{redis: {socket: %s, intervalSeconds: 1, keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}", store.socket))
+	url := sourceText(fmt.Sprintf("{http: {url: %q, intervalSeconds: 1}}", server.URL+"/friends"))
+	connections := func() string {
+		t.Helper()
+		info, err := redis.String(store.Do("INFO", "stats"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile("total_connections_received:[0-9]+").FindString(info)
+	}
+	before := connections()
+	options := bareOptions(t, "http://facts.example", server.URL+"/others/", "unix:"+store.socket+"2")
+	m := startedBare(t, options)
+	defer func() { _ = m.Close() }()
+	applyBare(t, m, pipelinetest.Bare)
+	for _, text := range []string{keys, url} {
+		if err := applyText(m, text); err == nil || !strings.Contains(err.Error(), "FactSource friends: ") ||
+			!strings.Contains(err.Error(), "is not allowed: it is not listed") {
+			t.Errorf("applied: %v", err)
+		}
+	}
+	if !areFriends(m, "alice", "bob") || requests.Load() > 0 || connections() != before {
+		t.Errorf("%d requests, %s", requests.Load(), connections())
+	}
+	restart := func(sources ...string) {
+		t.Helper()
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		allowed, err := allowlist.Parse(sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Allowed = allowed
+		m = startedBare(t, options)
+	}
+	restart(server.URL + "/friends")
+	applyBare(t, m, url)
+	if !areFriends(m, "alice", "carol") {
+		t.Error("a listed source is not fetched")
+	}
+	restart()
+	until := requests.Load()
+	waiting.Until(t, "the refusal shows", func() bool {
+		return strings.Contains(sourceStatus(t, m).Message, "is not allowed") && metricOf(t, m, "shai_fact_source_failures_total") >= 2
+	})
+	if requests.Load() != until || !areFriends(m, "alice", "carol") {
+		t.Errorf("%d requests since, friends %v", requests.Load()-until, areFriends(m, "alice", "carol"))
+	}
+}
+
+// A pipeline that confines tasks gets no other store than the monitor's own: the monitor
+// would log in there with its password. The test's store listens, and hears nothing.
+func TestStoresThatAreNotAllowed(t *testing.T) {
+	s := newStack(t)
+	s.startKeyValue()
+	foreign := filepath.Join(openDirectory(t), "s")
+	listener, err := net.Listen("unix", foreign)
+	s.must(err)
+	defer listener.Close()
+	var heard atomic.Int64
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			heard.Add(1)
+			_ = connection.Close()
+		}
+	}()
+	apply := func(mode string) error {
+		request := s.sources()
+		for i, source := range request.Sources {
+			text := strings.ReplaceAll(source.Text, "socket: $(REDIS_SOCKET)", "socket: "+foreign)
+			request.Sources[i].Text = strings.Replace(text, "mode: shai", "mode: "+mode, 1)
+		}
+		_, err := s.monitor.Apply(t.Context(), request)
+		return err
+	}
+	s.open()
+	for _, mode := range []string{"shai", "baseline"} {
+		if err := apply(mode); err == nil || !strings.Contains(err.Error(), "spec.keyValue.socket: unix:"+foreign+" is not allowed") {
+			t.Errorf("mode %s: %v", mode, err)
+		}
+	}
+	s.must(s.monitor.Close())
+	s.options.Allowed, err = allowlist.Parse([]string{"unix:" + foreign})
+	s.must(err)
+	s.open()
+	if err := apply("shai"); err == nil || !strings.Contains(err.Error(), "it is not the monitor's own store") {
+		t.Errorf("a listed store: %v", err)
+	}
+	s.must(apply("baseline")) // in which tasks connect themselves, as their own users
+	if heard.Load() > 0 {
+		t.Errorf("the store that is not the monitor's own got %d connections", heard.Load())
+	}
+	_, err = s.monitor.Apply(t.Context(), s.sources())
+	s.must(err)
 }

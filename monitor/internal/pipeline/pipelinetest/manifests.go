@@ -40,7 +40,7 @@ var probe string
 var Raising string
 
 // Probe returns the manifest of pipeline "probe", with its key-value store. Besides those of
-// Define, it has the variables PROBE, the folder of the program probe_worker, and KEYVALUE.
+// Define, it has the variables PROBE, the folder of the program probe_worker, and REDIS_SOCKET.
 func Probe() string { return strings.ReplaceAll(probe, ", /lib64]", ", $(LINKER)]") }
 
 // WithoutKeyValue takes the store out of the manifest of Probe.
