@@ -92,6 +92,8 @@ class Site:
     """The variables of the manifests, without the store's socket."""
     cores: frozenset[int]
     """The cores on which tasks run."""
+    sources: tuple[str, ...] = ()
+    """What the monitors may fetch facts from, beside their own stores."""
 
 
 class Launcher:
@@ -156,6 +158,7 @@ class Launcher:
             site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(monitor.socket),
             "--cpus", ",".join(map(str, sorted(site.cores))), *options,
             *(f"--define={variable}={value}" for variable, value in site.variables.items()),
+            *(f"--allow-source={source}" for source in site.sources),
         ]  # fmt: skip
         process = self._start(f"monitor ({name})", command, log, name)
         self._supervisor.wait_until(monitor.is_ready, process, f"monitor ({name})", log, _START_SECONDS)

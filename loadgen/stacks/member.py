@@ -55,6 +55,8 @@ class Member:
     """The process ids of monitor and store; needed only if they cannot be read from their sockets."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The variables $(NAME) of the manifests."""
+    sources: tuple[str, ...] = ()
+    """What the member's monitor may fetch facts from, beside its own store; its twins may, too."""
     program: Path | None = None
     """The program of the commands, where that of the image is for another system."""
     twins: Mapping[str, Server] = field(default_factory=dict)
@@ -127,6 +129,7 @@ def read(path: Path) -> Member:
             seed=Path(found["seed"]) if found.get("seed") else None,
             processes=tuple(found.get("processes") or ()),
             variables=_texts(found.get("variables") or {}),
+            sources=tuple(found.get("sources") or ()),
             twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
     except (OSError, ValueError) as error:
@@ -152,6 +155,7 @@ def write(member: Member, path: Path) -> None:
         "seed": str(member.seed) if member.seed else None,
         "processes": list(member.processes),
         "variables": dict(member.variables),
+        "sources": list(member.sources),
     }
     path.write_text(json.dumps(found, indent=2) + "\n")
 

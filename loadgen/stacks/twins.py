@@ -64,6 +64,7 @@ def launcher(
         logs=logs,
         variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
         cores=cores,
+        sources=member.sources,
     )
     serving = manifests.serving(documents, member.pipeline)
     return launching(site, documents, member.pipeline, supervisor, serving)

@@ -125,11 +125,13 @@ func checkSocket(socket string) error {
 	switch {
 	case !strings.HasPrefix(socket, "/") || path.Clean(socket) != socket || socket == "/":
 		return fmt.Errorf("the path is not absolute, or has empty segments, . or ..")
-	case strings.ContainsFunc(socket, func(c rune) bool { return c < ' ' || c == 0x7f }):
+	case strings.ContainsFunc(socket, isControl):
 		return fmt.Errorf("the path has a control character")
 	}
 	return nil
 }
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
 // Refused is the error about a source that the monitor may not connect to.
 type Refused struct {

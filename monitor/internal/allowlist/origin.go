@@ -74,7 +74,8 @@ func parseHost(text string) (string, error) {
 	}
 	name := strings.ToLower(text)
 	labels := strings.Split(name, ".")
-	if len(name) > maxHost || slices.ContainsFunc(labels, func(label string) bool { return !labelForm.MatchString(label) }) {
+	malformed := func(label string) bool { return !labelForm.MatchString(label) }
+	if len(name) > maxHost || slices.ContainsFunc(labels, malformed) {
 		return "", fmt.Errorf("the host %s is not a plain name; write it without a dot at its end", text)
 	}
 	if !numberForm.MatchString(labels[len(labels)-1]) {
@@ -101,7 +102,7 @@ func parsePath(text string) ([]string, error) {
 			return nil, errors.New("the path has an empty segment")
 		case decoded == "." || decoded == "..":
 			return nil, errors.New("the path has a segment . or ..")
-		case strings.ContainsAny(decoded, `/\%;`), strings.ContainsFunc(decoded, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		case strings.ContainsAny(decoded, `/\%;`), strings.ContainsFunc(decoded, isControl):
 			return nil, fmt.Errorf("the path has %q, which servers read in different ways", segment)
 		}
 		segments[i] = decoded

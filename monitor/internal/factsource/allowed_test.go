@@ -49,7 +49,8 @@ func TestOnlyListedSourcesAreFetched(t *testing.T) {
 	keys := keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}", Says: "friend"})
 	server, requests := counted(t, says)
 	host := strings.TrimPrefix(server.URL, "http://")
-	for _, list := range [][]string{{}, {"http://facts.example"}, {"https://" + host}, {"http://" + host + "/friends/"}, {"unix:" + socket + "2"}} {
+	for _, list := range [][]string{{}, {"http://facts.example"}, {"https://" + host}, {"http://" + host + "/friends/"},
+		{"unix:" + socket + "2"}} {
 		for _, spec := range []manifest.FactSourceSpec{keys, streamOf(socket), at(server.URL, ""),
 			at("http://facts.example@"+host, ""), at("http://facts.example:80@"+host+"/friends/", "")} {
 			if !isRefused(spec, listed(t, list...)) {
@@ -86,8 +87,9 @@ func TestRedirectsLeadToListedSourcesOnly(t *testing.T) {
 	port := strings.TrimPrefix(outer.URL, "http://127.0.0.1")
 	for _, location = range []string{
 		inner.URL, "http://169.254.169.254/latest/meta-data/", "http://localhost" + port + "/friends/b",
-		"http://[::1]" + port + "/friends/b", "http://x@127.0.0.1" + port + "/secrets", "/secrets", "/friends/../secrets", "/friends/%2e%2e/secrets",
-		"//169.254.169.254/", "file:///etc/passwd", "https://127.0.0.1" + port + "/friends/b",
+		"http://[::1]" + port + "/friends/b", "http://x@127.0.0.1" + port + "/secrets", "/secrets",
+		"/friends/../secrets", "/friends/%2e%2e/secrets", "//169.254.169.254/", "file:///etc/passwd",
+		"https://127.0.0.1" + port + "/friends/b",
 	} {
 		source, err := Open(at(outer.URL+"/friends/a", ""), Login{}, allowed)
 		if err != nil {
@@ -142,14 +144,18 @@ func answered(query []byte, addresses []string) []byte {
 	}
 	message.Response, message.Additionals = true, nil
 	question := message.Questions[0]
-	header := dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET}
 	for _, text := range addresses {
+		var found dnsmessage.Resource
+		found.Header = dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET}
 		switch address := netip.MustParseAddr(text); {
 		case address.Is4() && question.Type == dnsmessage.TypeA:
-			message.Answers = append(message.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: address.As4()}})
+			found.Body = &dnsmessage.AResource{A: address.As4()}
 		case address.Is6() && question.Type == dnsmessage.TypeAAAA:
-			message.Answers = append(message.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: address.As16()}})
+			found.Body = &dnsmessage.AAAAResource{AAAA: address.As16()}
+		default:
+			continue
 		}
+		message.Answers = append(message.Answers, found)
 	}
 	answer, err := message.Pack()
 	if err != nil {
@@ -166,7 +172,8 @@ func TestNamesDoNotLeadToTheMachineItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := "http://facts.example:" + origin.Port()
-	for _, addresses := range [][]string{{"127.0.0.1"}, {"::ffff:127.0.0.1"}, {"0.0.0.0"}, {"::"}, {"127.0.0.1", "::1"}, {"::ffff:0.0.0.0"}} {
+	for _, addresses := range [][]string{{"127.0.0.1"}, {"::ffff:127.0.0.1"}, {"0.0.0.0"}, {"::"},
+		{"127.0.0.1", "::1"}, {"::ffff:0.0.0.0"}} {
 		source, err := newAddress(*at(named, "").HTTP, listed(t, named), resolving(t, addresses...))
 		if err != nil {
 			t.Fatal(err)
@@ -192,10 +199,11 @@ func TestNamesDoNotLeadToTheMachineItself(t *testing.T) {
 // would resolve names for it.
 func TestTheEnvironmentsProxyIsNotAsked(t *testing.T) {
 	proxy, requests := counted(t, says)
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
-		t.Setenv(name, proxy.URL)
+	for _, variable := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
+		t.Setenv(variable, proxy.URL)
 	}
-	source, err := newAddress(*at("http://facts.example", "").HTTP, listed(t, "http://facts.example"), resolving(t, "127.0.0.1"))
+	const name = "http://facts.example"
+	source, err := newAddress(*at(name, "").HTTP, listed(t, name), resolving(t, "127.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,9 +39,9 @@ func newAddress(spec manifest.FactHTTP, allowed allowlist.List, names *net.Resol
 	if err != nil {
 		return nil, err
 	}
-	// Without the environment's proxy, which could forge facts, and would resolve names itself.
-	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: dialTime, Resolver: names, Control: permitted(target)}).DialContext,
+	dialer := &net.Dialer{Timeout: dialTime, Resolver: names, Control: permitted(target)}
+	transport := &http.Transport{ // without the environment's proxy, which could forge facts, and resolves names
+		DialContext:           dialer.DialContext,
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 		ResponseHeaderTimeout: fetchTime,
 		MaxIdleConns:          1,

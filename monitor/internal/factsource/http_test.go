@@ -157,7 +157,8 @@ func TestHTTPSChecksTheServer(t *testing.T) {
 
 // The environment's proxy is not used: it could forge facts.
 func TestHTTPUsesNoProxy(t *testing.T) {
-	source, err := newAddress(*at("http://facts.example/", "").HTTP, listed(t, "http://facts.example"), net.DefaultResolver)
+	spec := at("http://facts.example/", "")
+	source, err := newAddress(*spec.HTTP, allowing(t, spec), net.DefaultResolver)
 	if err != nil {
 		t.Fatal(err)
 	}

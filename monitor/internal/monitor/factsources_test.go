@@ -358,7 +358,8 @@ func TestSourcesThatAreNotAllowed(t *testing.T) {
 	restart()
 	until := requests.Load()
 	waiting.Until(t, "the refusal shows", func() bool {
-		return strings.Contains(sourceStatus(t, m).Message, "is not allowed") && metricOf(t, m, "shai_fact_source_failures_total") >= 2
+		return strings.Contains(sourceStatus(t, m).Message, "is not allowed") &&
+			metricOf(t, m, "shai_fact_source_failures_total") >= 2
 	})
 	if requests.Load() != until || !areFriends(m, "alice", "carol") {
 		t.Errorf("%d requests since, friends %v", requests.Load()-until, areFriends(m, "alice", "carol"))
@@ -396,7 +397,8 @@ func TestStoresThatAreNotAllowed(t *testing.T) {
 	}
 	s.open()
 	for _, mode := range []string{"shai", "baseline"} {
-		if err := apply(mode); err == nil || !strings.Contains(err.Error(), "spec.keyValue.socket: unix:"+foreign+" is not allowed") {
+		want := "spec.keyValue.socket: unix:" + foreign + " is not allowed"
+		if err := apply(mode); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %s: %v", mode, err)
 		}
 	}

@@ -94,7 +94,8 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 	options.TaskIDs = options.TaskIDs.OrDefault()
 	backend := sandbox.New(sandbox.Options{Supervisor: options.Supervisor})
 	m := &Monitor{
-		options: options, allowed: options.Allowed.WithStore(options.Define[storeVariable]), logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
+		options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
+		allowed:  options.Allowed.WithStore(options.Define[storeVariable]),
 		started:  time.Now(),
 		metrics:  metrics.New(),
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),

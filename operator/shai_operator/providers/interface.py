@@ -18,6 +18,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
+from shai_operator.reconcile import allowlist
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping, Sequence
@@ -203,6 +205,8 @@ class MemberConfiguration:
     key_value: KeyValue | None = None
     variables: tuple[tuple[str, str], ...] = ()
     """For $(NAME) in manifests. Every user of the host can read them, so they must not be secret."""
+    sources: tuple[str, ...] = ()
+    """The sources of facts and the sockets that manifests may name."""
     monitor_port: int = 8443
     machines: MachineSettings | None = None
     """The settings of the members' virtual machines, for provider ``bhyve`` only."""
@@ -215,6 +219,10 @@ class MemberConfiguration:
         for name, value in self.variables:
             _check_variable(name, value, seen)
             seen.add(name)
+        try:
+            allowlist.parse(self.sources)
+        except allowlist.SourceError as error:
+            raise ConfigurationError(f"spec.allowedSources: {error}") from error
 
     def member_directory(self, member: Member) -> PurePosixPath:
         """Return a member's directory; ConfigurationError when the path is too long for its sockets."""
