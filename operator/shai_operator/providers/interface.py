@@ -242,6 +242,8 @@ class MemberConfiguration:
         """
         content = asdict(self)
         content["image"] = self.image.digest
+        if not self.sources:
+            del content["sources"]  # a digest without them is as old as the members that have it
         del content["machines"]
         if self.machines is not None:
             content["machines"] = self.machines.installed()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -140,6 +141,7 @@ MEMBER = {
     "freebsd_member_address": "2001:db8::21",
     "freebsd_member_image_digest": "ab" * 32,
     "freebsd_member_variables": [{"name": "SAID", "value": HOSTILE}],
+    "freebsd_member_sources": ["https://facts.example/a,b/", 'unix:/run/it\'s "a"; `id` \\.sock'],
 }
 
 
@@ -154,6 +156,8 @@ def test_the_monitors_flags_arrive_unchanged(tmp_path: Path) -> None:
     words = words_of(rendered(tmp_path, "freebsd_member", "shai.conf.j2", MEMBER))
     said = next(word for word in words if word.startswith("SAID="))
     image = f"/var/lib/shai/images/{'ab' * 32}"
+    allowed = [after for flag, after in itertools.pairwise(words) if flag == "--allow-source"]
+    assert allowed == MEMBER["freebsd_member_sources"]
     assert said == "SAID=" + HOSTILE.replace("$(IMAGE)", image)
     assert words[words.index("--listen") + 1] == "[2001:db8::21]:8443"
     assert f"IMAGE={image}" in words

@@ -7,6 +7,7 @@ One test, because runs are slow: each step starts where the previous one has end
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 TOUCHED = Path("/tmp/shai-was-evaluated")  # noqa: S108 - nobody makes it
 TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMAGE)"
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
+SOURCES = (
+    f"unix:/run/{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' `id` %s \\.sock",
+    "https://facts.example/a,b/",
+)
 CANARY = "canary-of-the-operators-environment"
 
 
@@ -132,6 +137,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
         data=Data(str(site.base / "source")),
         key_value=KeyValue("$(IMAGE)/data/seed"),
         variables=(("SAID", TEMPLATE),),
+        sources=SOURCES,
         monitor_port=site.port,
     )
     kept = keep_run_directories(site.base / "kept", monkeypatch)
@@ -141,7 +147,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
     await talks_to_its_operator_only(life)
     await changes_nothing_the_second_time(life, configuration)
     await comes_back_when_killed(life)
-    changed = replace(configuration, variables=(("SAID", "something else"),))
+    changed = replace(configuration, variables=(("SAID", "something else"),), sources=SOURCES[:1])
     await restarts_what_a_change_concerns(life, changed)
     await switches_to_another_image(life, changed)
     await leaves_nothing(life)
@@ -171,9 +177,16 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
         assert (path / "data").stat().st_dev == (path / "state").stat().st_dev
         assert set(life.processes(member)) == {"supervisor", "monitor", "store"}
         assert said_to(life, member) == TEMPLATE.replace("$(IMAGE)", str((path / "image").resolve()))
+        assert allowed_to(life, member) == SOURCES
         assert stored(path, "greeting") == "good day"
         for number in life.processes(member).values():
             assert CANARY not in environment(number)
+
+
+def allowed_to(life: Life, member: Member) -> tuple[str, ...]:
+    """Return the sources that a member's monitor was started with."""
+    parts = Path(f"/proc/{life.processes(member)['monitor']}/cmdline").read_bytes().decode().split("\0")
+    return tuple(after for flag, after in itertools.pairwise(parts) if flag == "--allow-source")
 
 
 def said_to(life: Life, member: Member) -> str:
@@ -243,6 +256,7 @@ async def restarts_what_a_change_concerns(life: Life, changed: MemberConfigurati
     after = life.processes(member)
     assert {name for name, number in after.items() if number != before[name]} == {"monitor"}
     assert said_to(life, member) == "something else"
+    assert allowed_to(life, member) == SOURCES[:1], "what is allowed no longer is fetched no longer"
     assert life.processes(other) == untouched
 
 

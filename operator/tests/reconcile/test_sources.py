@@ -12,6 +12,7 @@ from shai_operator.reconcile.objects import Reference, reference
 from tests.reconcile.builders import FOR_SEARCH, inventory, only_condition, refused, resource, valid
 
 if TYPE_CHECKING:
+    from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.releases import Definitions
 
@@ -51,7 +52,7 @@ def accepted(obj: Object, *others: Object) -> tuple[str, str]:
     return found.reason, found.message
 
 
-def build(where: Object, *objects: Object, stable: releases.Release | None = None) -> Definitions:
+def build(where: Object, *objects: Object, stable: Release | None = None) -> Definitions:
     stored = {stable.name: stable} if stable else {}
     where = {**where, "status": {**where.get("status", {}), **({"stableRelease": stable.name} if stable else {})}}
     known = inventory(where, *objects)
@@ -189,7 +190,7 @@ def test_sources_of_another_namespace_change_nothing() -> None:
 
 
 def test_a_store_that_is_allowed_no_longer_takes_its_pipeline_out_at_once() -> None:
-    modes = {"allowedModes": ["baseline", "shai"]}
+    modes: dict[str, Any] = {"allowedModes": ["baseline", "shai"]}
     first, second = pipeline("first", socket=OTHER, mode="baseline"), pipeline("second", socket=OWN)
     before = build(pool(f"unix:{OTHER}", **modes), TASK, first, second).release
     assert before is not None
