@@ -214,6 +214,21 @@ def test_definitions_and_pool_may_be_deleted_in_any_order(
 
 
 @pytest.fixture
+def principals(devcluster: Cluster) -> Iterator[tuple[str, Callable[[str], None]]]:
+    """Yield a prefix of names, and what makes two Principals with it: one of a namespace, and one of another one."""
+    prefix = f"p{secrets.token_hex(4)}"
+
+    def make(space: str) -> None:
+        for called, known in (("ours", space), ("theirs", "kube-system")):
+            spec = {"publicKey": "0" * 64, "allowedNamespaces": {"names": [known]}}
+            apply(devcluster, space, resource("Principal", f"{prefix}-{called}", **spec))
+
+    yield prefix, make
+    for called in ("ours", "theirs"):
+        devcluster.delete("principal", f"{prefix}-{called}")
+
+
+@pytest.fixture
 def facts_server() -> Iterator[tuple[str, list[str]]]:
     """Serve facts on loopback; yield the URL, and the paths that were asked for."""
     asked: list[str] = []
@@ -237,9 +252,13 @@ def facts_server() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_members_fetch_what_their_pool_lists_and_know_whom_their_namespace_may_know(
-    devcluster: Cluster, new_pool: Callable[[str], SmallPool], facts_server: tuple[str, list[str]]
+    devcluster: Cluster,
+    new_pool: Callable[[str], SmallPool],
+    facts_server: tuple[str, list[str]],
+    principals: tuple[str, Callable[[str], None]],
 ) -> None:
-    pool, (origin, asked) = new_pool("sourced"), facts_server
+    pool, (origin, asked), (prefix, make_principals) = new_pool("sourced"), facts_server, principals
+    make_principals(pool.namespace)
     space = pool.namespace
 
     def fetched(url: str) -> dict[str, Any]:
@@ -248,13 +267,6 @@ def test_members_fetch_what_their_pool_lists_and_know_whom_their_namespace_may_k
     def refused(url: str) -> str:
         return devcluster.try_kubectl("-n", space, "apply", "-f", "-", stdin=json.dumps(fetched(url))).stderr
 
-    key = {"publicKey": "0" * 64}
-    apply(
-        devcluster,
-        space,
-        resource("Principal", f"{space}-ours", **key, allowedNamespaces={"names": [space]}),
-        resource("Principal", f"{space}-theirs", **key, allowedNamespaces={"names": ["kube-system"]}),
-    )
     apply(devcluster, space, fetched(f"{origin}/friends/alice"))  # before there is a pipeline, or a pool
     pool.make(replicas=1)
     found = await_condition(devcluster, "FactSource", space, "friends", "Ready", ("False", "SourceNotAllowed"))
@@ -275,15 +287,15 @@ def test_members_fetch_what_their_pool_lists_and_know_whom_their_namespace_may_k
     ):
         assert f"does not allow {url}" in refused(url)
     assert release_of(pool) == served, "what is refused changes nothing"
-    assert knows(pool, f"{space}-ours")
-    assert not knows(pool, f"{space}-theirs"), "who is not in the bundle cannot log in, and is no fact"
+    assert knows(pool, f"{prefix}-ours")
+    assert not knows(pool, f"{prefix}-theirs"), "who is not in the bundle cannot log in, and is no fact"
 
     pool.set(replicas=1)
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "SourceNotAllowed"))
     until(lambda: release_of(pool) not in {"", served}, "the member runs nothing without its facts", PATIENCE_SECONDS)
     until(
         lambda: all("--allow-source" not in arguments(pid) for pid in pool.monitors()),
-        "nor may its monitor",
+        "nor may its monitor fetch them",
         PATIENCE_SECONDS,
     )
     assert set(asked) == {"/friends/alice"}
@@ -298,8 +310,9 @@ def knows(pool: SmallPool, principal: str) -> bool:
     """Whether the monitor of the pool's one member has a Principal in force: applying it would not create it."""
     manifest = pool.directory.parent / "principal.json"
     manifest.write_text(json.dumps(resource("Principal", principal, publicKey="0" * 64)))
-    shai, socket = pool.directory / f"{pool.name}-0/image/bin/shai", pool.directory / f"{pool.name}-0/run/monitor.sock"
-    command = [shai, "--socket", socket, "apply", "--dry-run", "--output", "json", "-f", manifest]
+    member = pool.directory / f"{pool.name}-0"
+    command = [str(member / "image/bin/shai"), "--socket", str(member / "run/monitor.sock"), "apply", "--dry-run"]
+    command += ["--output", "json", "-f", str(manifest)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     (change,) = (entry["change"] for entry in json.loads(done.stdout)["objects"] if entry["name"] == principal)
     return bool(change != "created")
