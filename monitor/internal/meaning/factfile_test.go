@@ -58,8 +58,10 @@ func TestFactFilesStayBeneathTheData(t *testing.T) {
 	for path, want := range map[string]string{
 		"/facts/a.jsonl": inside, "/link": inside, "/folder/a.jsonl": inside, "/up/a.jsonl": inside,
 		"/out": "", "/gone/a.jsonl": "", "/parent/data/facts/a.jsonl": "", "/root" + elsewhere + "/facts/a.jsonl": "",
-		"/own/a.jsonl": "", "/twice": "", "/facts/relative/facts/a.jsonl": "", "/../" + elsewhere + "/facts/a.jsonl": "",
-		"/facts/../../elsewhere/facts/a.jsonl": "", elsewhere + "/facts/a.jsonl": "", "/facts": "", "//" + elsewhere: "",
+		"/own/a.jsonl": "", "/twice": "", "/facts/relative/facts/a.jsonl": "",
+		"/../" + elsewhere + "/facts/a.jsonl":  "",
+		"/facts/../../elsewhere/facts/a.jsonl": "", elsewhere + "/facts/a.jsonl": "", "/facts": "",
+		"//" + elsewhere: "",
 	} {
 		if got := content(data, path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
