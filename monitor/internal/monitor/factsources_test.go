@@ -375,14 +375,16 @@ func TestStoresThatAreNotAllowed(t *testing.T) {
 	listener, err := net.Listen("unix", foreign)
 	s.must(err)
 	defer listener.Close()
-	var heard atomic.Int64
+	heard := make(chan string, 16)
 	go func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			heard.Add(1)
+			said := make([]byte, 512)
+			count, _ := connection.Read(said)
+			heard <- string(said[:count])
 			_ = connection.Close()
 		}
 	}()
@@ -410,9 +412,29 @@ func TestStoresThatAreNotAllowed(t *testing.T) {
 		t.Errorf("a listed store: %v", err)
 	}
 	s.must(apply("baseline")) // in which tasks connect themselves, as their own users
-	if heard.Load() > 0 {
-		t.Errorf("the store that is not the monitor's own got %d connections", heard.Load())
+	if len(heard) > 0 {
+		t.Errorf("the store that is not the monitor's own heard %q", <-heard)
 	}
-	_, err = s.monitor.Apply(t.Context(), s.sources())
+	source := manifest.Source{Name: "source.yaml", Text: fmt.Sprintf("apiVersion: shai.dev/v1alpha1\nkind: FactSource\n"+
+		"metadata: {name: more}\nspec: {redis: {socket: %s, stream: {key: facts}}}\n", foreign)}
+	_, err = s.monitor.Apply(t.Context(), api.ApplyRequest{Sources: append(s.sources().Sources, source)})
+	waiting.Until(t, "the source is asked", func() bool { return len(heard) > 0 })
+	said := <-heard
+	if err == nil || strings.Contains(strings.ToLower(said), "auth") || !strings.Contains(said, "XREAD") {
+		t.Errorf("a listed source of facts, which is not the monitor's store, heard %q: %v", said, err)
+	}
+	// Also if the bundle in force names what was the monitor's own store when it was applied.
+	request := s.sources()
+	for i, source := range request.Sources {
+		request.Sources[i].Text = strings.ReplaceAll(source.Text, "$(REDIS_SOCKET)", s.options.Define["REDIS_SOCKET"])
+	}
+	_, err = s.monitor.Apply(t.Context(), request)
 	s.must(err)
+	s.must(s.monitor.Close())
+	s.options.Define["REDIS_SOCKET"] = foreign
+	s.open()
+	if _, err := s.monitor.StartTask(t.Context(), "probe", "search"); err == nil ||
+		!strings.Contains(err.Error(), "it is not the monitor's own store") {
+		t.Errorf("the task of a pipeline whose store was the monitor's own: %v", err)
+	}
 }
