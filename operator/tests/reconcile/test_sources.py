@@ -136,6 +136,8 @@ def test_what_cannot_be_read_is_said_first() -> None:
         (OTHER, (), "baseline", False),
         (OTHER, (f"unix:{OTHER}",), "baseline", True),
         (OTHER, (f"unix:{OTHER}",), "shai", False),
+        ("/run" + OWN, (), "shai", False),
+        (OWN + "/x", (), "shai", False),
         ("$(MINE)", (), "shai", False),
         ("$(MINE)", (f"unix:{OTHER}",), "baseline", True),
     ],
