@@ -129,7 +129,7 @@ def read(path: Path) -> Member:
             seed=Path(found["seed"]) if found.get("seed") else None,
             processes=tuple(found.get("processes") or ()),
             variables=_texts(found.get("variables") or {}),
-            sources=tuple(found.get("sources") or ()),
+            sources=_sources(found.get("sources") or []),
             twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
     except (OSError, ValueError) as error:
@@ -182,6 +182,13 @@ def _texts(found: Any) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise TypeError("'variables'")
     return found
+
+
+def _sources(found: Any) -> tuple[str, ...]:
+    """Return what a monitor may fetch facts from; TypeError when it is no list of texts."""
+    if not isinstance(found, list) or not all(isinstance(source, str) for source in found):
+        raise TypeError("'sources'")
+    return tuple(found)
 
 
 def _server(found: Mapping[str, Any]) -> Server:
