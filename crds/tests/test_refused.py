@@ -209,6 +209,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("memoryMegabytes in body should be greater than or equal to 16", (("resources", {"memoryMegabytes": 1}),)),
         ("openFiles in body should be greater than or equal to 256", (("resources", {"openFiles": 255}),)),
         ("processes in body should be greater than or equal to 64", (("resources", {"processes": 63}),)),
+        ("cpuMillicores in body should be greater than or equal to 10", (("resources", {"cpuMillicores": 9}),)),
+        ("totalMemoryMegabytes in body should be", (("resources", {"totalMemoryMegabytes": 63}),)),
     ],
     "Pipeline": [
         ("spec.tasks in body should have at least 1 items", (("tasks", []),)),

@@ -175,7 +175,7 @@ type TaskSpec struct {
 	Resources *Resources `json:"resources,omitempty"`
 }
 
-// Resources limit a process, and the number of a task's processes. An absent field sets no
+// Resources limit each process of a task, and the task as a whole. An absent field sets no
 // limit but that of Processes, which then has a default.
 type Resources struct {
 	// MemoryMegabytes limits private writable memory: heap, stacks, copies.
@@ -184,6 +184,10 @@ type Resources struct {
 	OpenFiles int `json:"openFiles,omitempty" rule:"min=256,max=1048576"`
 	// Processes limits the processes and threads of the whole task.
 	Processes int `json:"processes,omitempty" rule:"min=64,max=1048576"`
+	// CPUMillicores limits the processor time of the whole task, in thousandths of a processor.
+	CPUMillicores int `json:"cpuMillicores,omitempty" rule:"min=10,max=1048576"`
+	// TotalMemoryMegabytes limits the memory of the whole task.
+	TotalMemoryMegabytes int `json:"totalMemoryMegabytes,omitempty" rule:"min=64,max=1048576"`
 }
 
 // Variable is a text with a name.
