@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from crds import condition
 from crds.condition import Condition
-from crds.kinds import shared, virtualmachine
+from crds.kinds import shared, tenancy, virtualmachine
 from crds.kinds.host import HOST
 from crds.kinds.network import ADDRESSES, NETWORK, prefix
 from crds.resource import Column, Resource, condition_column
@@ -14,10 +14,8 @@ from crds.schema import (
     LABEL_LENGTH,
     distinct,
     immutable,
-    items,
     keyed,
     moment,
-    name,
     number,
     record,
     rule,
@@ -60,6 +58,7 @@ _SOURCE = (
 _MEMBER = record(
     "One member.",
     {
+        **tenancy.OWNER,
         "name": text("The pool's name, a hyphen and the ordinal.", longest=LABEL_LENGTH),
         "ordinal": number("The number of the member, from 0.", most=shared.MEMBERS_LIMIT),
         "host": text("Its host; empty for the operator's machine.", longest=LABEL_LENGTH, shortest=0),
@@ -85,35 +84,13 @@ _MEMBER = record(
         ),
     },
     required=("name",),
-)
-
-
-def _release(about: str) -> dict[str, object]:
-    return text(about, longest=LABEL_LENGTH, shortest=0)
-
-
-_ALLOWED_NAMESPACES = record(
-    "The namespace whose pipelines may use the pool. Left out: the one that it serves already, and none when it "
-    "serves none yet. Members keep their data when this changes: to hand an empty pool on, scale it to 0 in between.",
-    {
-        "names": distinct(
-            "The namespaces, by name.",
-            name("Name of a namespace."),
-            most=16,
-            rules=(
-                rule(
-                    "size(self) <= 1",
-                    "a pool serves one namespace; name one, and make a pool for each of the others",
-                ),
-            ),
-        )
-    },
+    rules=(tenancy.STAYS,),
 )
 
 _SPEC = record(
     "The desired state of the pool.",
     {
-        "allowedNamespaces": _ALLOWED_NAMESPACES,
+        "allowedNamespaces": tenancy.ALLOWED_NAMESPACES,
         "allowedModes": distinct(
             "The modes in which pipelines run here. audit, and a Policy in mode Audit or Warn, allow what they record; "
             "baseline enforces nothing, and a Benchmark needs it.",
@@ -284,55 +261,16 @@ JAIL_POOL = Resource(
     short="jailp",
     namespaced=False,
     longest_name=_NAME_LENGTH,
-    about="A pool of members. Each has its own monitor, and all run the same pipelines.",
+    about="A pool of members. Each has its own monitor, and all of a namespace run the same pipelines.",
     spec=_SPEC,
     status={
-        "namespace": text(
-            "The namespace whose pipelines the pool runs; empty when it serves none.",
-            longest=LABEL_LENGTH,
-            shortest=0,
-        ),
         "replicas": number("The number of members."),
         "readyReplicas": number("The number of members whose monitors answer and serve their bundle."),
         "availableReplicas": number("The number of members that serve sessions."),
         "updatedReplicas": number("The number of members with the desired configuration and release."),
         "selector": text("Selects the members, for the scale subresource.", longest=512, shortest=0),
         "members": keyed("The members, by ordinal.", _MEMBER, by="name", most=shared.MEMBERS_LIMIT),
-        "stableRelease": _release("The release on members that take part in no rollout."),
-        "candidateRelease": _release("The release that is being rolled out."),
-        "rejectedRelease": _release("The release that was rolled back."),
-        "rollout": shared.rollout_status(
-            "The state of the rollout; a restarted operator continues from here.",
-            {
-                "reason": text(
-                    "The reason of the condition RolledOut of its pipelines, where it is about the whole pool.",
-                    longest=64,
-                ),
-                "superseded": _release("An earlier candidate that the canaries keep while this one is compared."),
-                "canaries": items(
-                    "The members that have the candidate, in the order in which they were chosen.",
-                    text("Name of a member.", longest=LABEL_LENGTH),
-                    most=shared.MEMBERS_LIMIT,
-                ),
-                "watchedSince": moment("When all members of this step became ready."),
-                "detail": text(
-                    "What the monitor said that refused the release, if it was rolled back for this reason. The "
-                    "statuses of pipelines and policies do not have it.",
-                    longest=4096,
-                    shortest=0,
-                ),
-                "interruptions": number("How often they have stopped being ready since the step started."),
-                "before": record(
-                    "The counters of members without the change, before the last step.",
-                    {
-                        "sessions": number("Sessions that ended."),
-                        "decisions": number("Decisions of their monitors."),
-                        "refusals": number("Decisions that were denials."),
-                        "microseconds": number("Time that the monitors took for decisions, in microseconds."),
-                    },
-                ),
-            },
-        ),
+        **tenancy.STATUS,
         **virtualmachine.STATUS,
     },
     conditions={
@@ -349,6 +287,7 @@ JAIL_POOL = Resource(
                 "AnalysisFailed",
                 "Draining",
                 "Replacing",
+                "NamespaceWithdrawn",
             ),
             others=("Provisioned",),
         ),
@@ -392,11 +331,9 @@ JAIL_POOL = Resource(
         Column("Available", ".status.availableReplicas", "integer"),
         Column("Provider", ".spec.provider"),
         condition_column("Reason", "Ready", "reason"),
-        Column("Serves", ".status.namespace", wide=True),
+        Column("Serves", ".status.serves", wide=True),
         Column("Image", ".spec.image", wide=True),
         Column("Hosts", ".status.placement", wide=True),
-        Column("Release", ".status.stableRelease", wide=True),
-        Column("Candidate", ".status.candidateRelease", wide=True),
         condition_column("Message", "Ready", "message", wide=True),
     ),
     selectable=(".spec.provider",),

@@ -116,7 +116,7 @@ PIPELINE = Resource(
     kind="Pipeline",
     plural="pipelines",
     short="shpipe",
-    about="Tasks, the conduits between them, and the mode of enforcement. Runs on every member of its pool.",
+    about="Tasks, the conduits between them, and the mode of enforcement. Runs on its namespace's members of a pool.",
     spec=record(
         "The desired state of the pipeline.",
         {
@@ -194,7 +194,11 @@ PIPELINE = Resource(
         "rollout": shared.rollout_status("The state of the rollout of the last change."),
     },
     conditions={
-        "Ready": Condition("Whether all members run it as spec says.", others=("Accepted", "RolledOut")),
+        "Ready": Condition(
+            "Whether all members of its namespace run it as spec says.",
+            false=("NoMembers", "MembersNotReady"),
+            others=("Accepted", "RolledOut"),
+        ),
         "Accepted": Condition(
             "Whether it can run.",
             true=("Accepted",),

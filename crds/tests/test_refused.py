@@ -24,6 +24,12 @@ NO_SOURCES = (
 )
 
 
+def selecting(operator: str, *values: str, key: str = "team") -> dict[str, Any]:
+    """Return allowedNamespaces with one requirement."""
+    requirement = {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+    return {"selector": {"matchExpressions": [requirement]}}
+
+
 def step(members: Any, pause: int = 0) -> dict[str, Any]:
     return {"members": members, "pauseSeconds": pause}
 
@@ -265,7 +271,11 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         *(("spec.allowedSources[0] in body should match", (("allowedSources", [source]),)) for source in NO_SOURCES),
         ("spec.allowedSources: Too many: 65", (("allowedSources", [f"unix:/{n}" for n in range(65)]),)),
         ("spec.allowedSources[1]: Duplicate value", (("allowedSources", ["unix:/a"] * 2),)),
-        ("a pool serves one namespace; name one", (("allowedNamespaces", {"names": ["a", "b"]}),)),
+        ("In and NotIn need values", (("allowedNamespaces", selecting("In")),)),
+        ("In and NotIn need values", (("allowedNamespaces", selecting("Exists", "a")),)),
+        ('operator: Unsupported value: "Is"', (("allowedNamespaces", selecting("Is", "a")),)),
+        ("key in body should match", (("allowedNamespaces", selecting("DoesNotExist", key="a b")),)),
+        ("values[0] in body should match", (("allowedNamespaces", selecting("NotIn", "a b")),)),
         ("allowedNamespaces.names[0] in body should match", (("allowedNamespaces", {"names": ["*"]}),)),
         ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),
         ("spec.directory is too long for sockets beneath it", (("directory", "/" + "d" * 60),)),

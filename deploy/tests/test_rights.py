@@ -31,6 +31,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ),
     *(("update", f"{kind}.shai.dev/finalizers", OTHER) for kind in ("policies", "pipelines", "jailpools")),
     *((verb, "events", OTHER) for verb in ("get", "create", "patch")),
+    *((verb, "namespaces", "") for verb in ("get", "list", "watch")),
     *((verb, "configmaps", OWN) for verb in ("get", "list", "create", "delete")),
     ("create", "configmaps", OTHER),
     ("create", "secrets", OWN),
@@ -71,7 +72,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("patch", "deployments.apps", OWN),
     *((verb, "customresourcedefinitions.apiextensions.k8s.io", "") for verb in ("create", "patch", "delete")),
     ("get", "nodes", ""),
-    *((verb, "namespaces", "") for verb in ("create", "delete")),
+    *((verb, "namespaces", "") for verb in ("create", "update", "patch", "delete")),
     *(
         (verb, "validatingwebhookconfigurations.admissionregistration.k8s.io", "")
         for verb in ("create", "patch", "delete", "list")

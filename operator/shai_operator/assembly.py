@@ -40,7 +40,7 @@ from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.local import LocalProvider
 from shai_operator.providers.playbooks import Playbooks
 from shai_operator.reconcile import policies
-from shai_operator.reconcile.dependents import NAMESPACE
+from shai_operator.reconcile.dependents import DEFINITIONS
 from shai_operator.reconcile.objects import Inventory
 from shai_operator.reconcile.seals import Seal
 
@@ -115,7 +115,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         },
     }
     loop.controllers = {
-        NAMESPACE: verdicts,
+        DEFINITIONS: verdicts,
         "JailPool": pools,
         **dict.fromkeys(
             ("Policy", "FactSource", "Task", "Pipeline", "Principal"),

@@ -10,7 +10,7 @@ from lightkube.resources.admissionregistration_v1 import ValidatingWebhookConfig
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import ConfigMap, Event, Secret
+from lightkube.resources.core_v1 import ConfigMap, Event, Namespace, Secret
 from lightkube.resources.networking_v1 import NetworkPolicy
 
 from shai_operator.reconcile.objects import CLUSTER_SCOPED, GROUP, PLURALS, VERSION
@@ -28,6 +28,7 @@ RESOURCES: Mapping[str, Any] = {
     **{kind: _resource(kind) for kind in PLURALS},
     "ConfigMap": ConfigMap,
     "Secret": Secret,
+    "Namespace": Namespace,
     "Lease": Lease,
     "Job": Job,
     "NetworkPolicy": NetworkPolicy,

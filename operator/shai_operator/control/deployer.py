@@ -9,7 +9,6 @@ from shai_operator.control.bringup import BringUpError, bring_up
 from shai_operator.control.jobs import CancelledError
 from shai_operator.control.member_observer import failure
 from shai_operator.monitors.errors import MonitorError, MonitorUnreachableError
-from shai_operator.reconcile.bundles import Bundle
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.members import Progress
 from shai_operator.reconcile.objects import name, reference
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from shai_operator.control.services import Services
     from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor
     from shai_operator.reconcile.objects import Object
-    from shai_operator.reconcile.pools import Observed
-    from shai_operator.reconcile.rollout_state import NeedComparison
+    from shai_operator.reconcile.pools import CompareBundles
 
 BUNDLE_REFUSED = "BundleRefused"
 PROGRESS_SECONDS = 0.5
@@ -36,8 +34,8 @@ class Deployer:
     def __init__(self, services: Services, seen: MemberObserver) -> None:
         self._services = services
         self._members = seen
-        self.effect: Effect | None = None
-        """The last comparison."""
+        self.effects: dict[str, Effect] = {}
+        """The last comparison of each namespace."""
         self.comparison_refusals: dict[str, str] = {}
         """By release: the message of the monitor that refused to compare the release."""
 
@@ -87,12 +85,9 @@ class Deployer:
 
         self._begin(pool, "bringUp", action.member.name, work)
 
-    def compare(self, pool: Object, action: NeedComparison, observed: Observed) -> None:
+    def compare(self, pool: Object, action: CompareBundles) -> None:
         """Start to compare a candidate with a member's bundle in force."""
-        candidate = observed.definitions.release
-        if candidate is None or candidate.name != action.candidate:
-            candidate = observed.releases[action.candidate]
-        sources = Bundle(candidate, observed.definitions.facts).sources()
+        sources, candidate = action.bundle.sources(), action.bundle.release.name
 
         def tell(_: Mapping[str, object]) -> None: ...
 
@@ -102,11 +97,11 @@ class Deployer:
             except MonitorUnreachableError:
                 return  # the next observation reports it, and the comparison is requested again
             except MonitorError as error:
-                self.comparison_refusals[action.candidate] = str(error)
+                self.comparison_refusals[candidate] = str(error)
             else:
-                self.effect = Effect(action.before, action.candidate, found)
+                self.effects[action.namespace] = Effect(action.before, candidate, found)
 
-        self._services.jobs.start(f"{name(pool)}/compare", work, self._again(pool))
+        self._services.jobs.start(f"{name(pool)}/compare/{action.namespace}", work, self._again(pool))
 
     def _again(self, pool: Object) -> Callable[[], None]:
         return lambda: self._services.loop.queue.add(reference(pool))

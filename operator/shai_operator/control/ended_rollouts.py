@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the rollouts of a pool that have ended."""
+"""Counts the rollouts of pools that have ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EndedRollouts:
-    """The rollouts of one pool that ended while this process observed it.
+    """The rollouts of one share of a pool that ended while this process observed it.
 
     They are counted from the pool's status, not from decisions: a decision whose status was not written is made again.
     """
@@ -22,11 +22,11 @@ class EndedRollouts:
         self.counts = {COMPLETED: 0, ROLLED_BACK: 0}
         self._last: dict[str, str] | None = None
 
-    def note(self, status: Mapping[str, Any]) -> None:
-        """Take the present status of the pool."""
+    def note(self, entry: Mapping[str, Any]) -> None:
+        """Take what the pool's status has of the share at present."""
         releases = {
-            COMPLETED: str(status.get("stableRelease") or ""),
-            ROLLED_BACK: str(status.get("rejectedRelease") or ""),
+            COMPLETED: str(entry.get("stableRelease") or ""),
+            ROLLED_BACK: str(entry.get("rejectedRelease") or ""),
         }
         for result, release in releases.items():
             if self._last is not None and release not in ("", self._last[result]):

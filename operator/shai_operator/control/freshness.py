@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shai_operator.cluster.client import ClusterError
 from shai_operator.metrics.counted import WATCH_LAG
-from shai_operator.reconcile.objects import PLURALS, reference
+from shai_operator.reconcile.objects import WATCHED, reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ class Freshness:
         """Compare until cancelled. An API server that does not answer does not count as lag."""
         while True:
             await asyncio.sleep(self._period)
-            for kind in PLURALS:
+            for kind in WATCHED:
                 try:
                     self._compare(kind, await self._cluster.list(kind))
                 except ClusterError as error:

@@ -75,7 +75,7 @@ class Loop:
             self.inventory.put(obj)
         self.queue.add(ref)
         for dependent in dependents.of(obj, before, self.inventory):
-            if dependent.kind == dependents.NAMESPACE:
+            if dependent.kind == dependents.DEFINITIONS:
                 self.redefined[dependent.name] = self.seen
             self.queue.add(dependent)
 

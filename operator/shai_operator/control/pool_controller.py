@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,42 +14,36 @@ from shai_operator.control.ended_rollouts import EndedRollouts
 from shai_operator.control.installer import Installer
 from shai_operator.control.kinds import KindsMissingError
 from shai_operator.control.member_observer import MemberObserver
+from shai_operator.control.settled_definitions import settled, tell_missing
 from shai_operator.control.surveying import PERIOD_SECONDS, Surveys
-from shai_operator.metrics.samples import CANARY, STABLE
+from shai_operator.metrics.samples import CANARY, STABLE, Sharing
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
 from shai_operator.reconcile import (
     addresses,
     bridges,
-    definitions,
-    enforcement,
     members,
     neighbours,
     pools,
-    releases,
-    tenancy,
+    shares,
 )
-from shai_operator.reconcile.actions import WARNING, Emit, Plan
+from shai_operator.reconcile.actions import Plan
 from shai_operator.reconcile.members import Place
-from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
+from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec
 from shai_operator.reconcile.orphans import RemoveOrphans
 from shai_operator.reconcile.pools import Observed
-from shai_operator.reconcile.rollout_state import NeedComparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shai_operator.control.services import Services
+    from shai_operator.control.settled_definitions import Settled
     from shai_operator.providers.interface import Surveyor
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.judging import Usage
     from shai_operator.reconcile.members import Observation
     from shai_operator.reconcile.objects import Object, Reference
     from shai_operator.reconcile.pools import PoolPlan
-    from shai_operator.reconcile.releases import Definitions
-
-
-SETTLE_SECONDS = 1.5
-"""How long definitions have to be unchanged before they become a release."""
+    from shai_operator.reconcile.tenants import Tenant
 
 
 class PoolState:
@@ -60,9 +54,9 @@ class PoolState:
         self.surveys = Surveys(services)
         self.installer = Installer(services, self.members, self.surveys.touched)
         self.deployer = Deployer(services, self.members)
-        self.ended = EndedRollouts()
-        self.tracks: dict[str, Usage] = {}
-        """The figures of the step of a rollout that is watched."""
+        self.ended: dict[Tenant, EndedRollouts] = {}
+        self.tracks: dict[str, dict[str, Usage]] = {}
+        """By namespace: the figures of the step of a rollout that is watched."""
         self.tidy = False
         """Whether the releases that an earlier operator left behind have been deleted."""
 
@@ -79,13 +73,19 @@ class PoolController:
         state = self._states.get(pool)
         return None if state is None else state.members
 
-    def tracks(self) -> dict[str, Mapping[str, Usage]]:
-        """Return by pool the usage on each side of the step that is watched."""
-        return {name: state.tracks for name, state in self._states.items() if state.tracks}
+    def tracks(self) -> dict[Sharing, Mapping[str, Usage]]:
+        """Return by pool and namespace the usage on each side of the step that is watched."""
+        return {
+            Sharing(pool, space): usage for pool, state in self._states.items() for space, usage in state.tracks.items()
+        }
 
-    def ended_rollouts(self) -> dict[str, Mapping[str, int]]:
-        """Return by pool how many rollouts ended with each result."""
-        return {name: dict(state.ended.counts) for name, state in self._states.items()}
+    def ended_rollouts(self) -> dict[Sharing, Mapping[str, int]]:
+        """Return by pool and namespace how many rollouts ended with each result."""
+        found: dict[Sharing, Counter[str]] = defaultdict(Counter)
+        for pool, state in self._states.items():
+            for tenant, ended in state.ended.items():
+                found[Sharing(pool, tenant.name)].update(ended.counts)
+        return dict(found)
 
     async def close(self) -> None:
         """Stop observing members."""
@@ -103,31 +103,18 @@ class PoolController:
                 await state.members.close()
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
-        state.ended.note(status(pool))
-        stored = await self._services.releases.named(pools.releases_named(pool))
-        running = releases.in_force(pool, stored)
-        served = tenancy.served_namespace(pool, running)
-        refused = definitions.refused(ref.name, served, self._services.verdicts.found, inventory)
-        # If the pool forbids something that runs, or is deleted, neither verdicts nor the settling time delay it.
-        urgent = deleting(pool) or releases.withdrawing(pool, stored)
-        if refused is None and not urgent:
-            return None  # the verdict is pending; when it arrives, the pool is reconciled again
+        stored = await self._services.releases.named(shares.releases_named(pool))
+        self._note(pool, state)
         try:
-            built = releases.build(inventory, pool, refused, stored)
-            changing = deleting(pool) or built.release != running
-            # If a kind is missing, so are its objects, and pipelines are left out for that reason: an event says why.
-            await self._services.kinds.check(changing=changing or bool(built.left_out))
+            known = await settled(self._services, pool, stored)
         except KindsMissingError as error:
-            await self._services.executor.execute(Plan([Emit(pool, WARNING, "KindMissing", str(error))]))
-            if changing:
-                return error.again_seconds
-        if changing and not urgent and (unsettled := self._unsettled(built.namespace)) > 0:
-            return unsettled
-        rows = state.members.observations(pools.observations(pool))
+            await tell_missing(self._services, pool, error)
+            return error.again_seconds
+        rows = state.members.observations(pools.observations(pool, inventory, stored))
         self._look_at(pool, state, rows)
         if not state.members.all_looked_at():
             return None  # after the first observation the pool is reconciled again
-        observed = await self._observe(pool, state, built, stored)
+        observed = await self._observe(pool, state, known, stored)
         if deleting(pool):
             state.installer.stop()
             state.surveys.stop()
@@ -135,23 +122,22 @@ class PoolController:
         state.tracks = _tracks(plan)
         again = self._survey(pool, state, observed, await self._carry_out(pool, state, plan, observed))
         if not state.tidy:
-            await self._services.releases.forget(ref.name, pools.releases_named(inventory.get(ref) or pool))
+            await self._services.releases.forget(ref.name, shares.releases_named(inventory.get(ref) or pool))
             state.tidy = True
-        return again
+        return min((seconds for seconds in (again, known.again_seconds) if seconds is not None), default=None)
 
-    def _unsettled(self, namespace: str) -> float:
-        """Return for how many seconds a namespace's definitions still have to be unchanged.
-
-        Objects of one `kubectl apply` arrive one after the other, and should come into force together.
-        """
-        changed = self._services.loop.redefined.get(namespace, 0.0)
-        return changed + SETTLE_SECONDS - time.monotonic()
+    def _note(self, pool: Object, state: PoolState) -> None:
+        """Count the rollouts that have ended since the last reconciliation."""
+        known = shares.of(pool, self._services.loop.inventory)
+        state.ended = {tenant: state.ended.get(tenant, EndedRollouts()) for tenant in known}
+        for tenant, share in known.items():
+            state.ended[tenant].note(share.kept)
 
     async def _observe(
-        self, pool: Object, state: PoolState, built: Definitions, stored: Mapping[str, Release]
+        self, pool: Object, state: PoolState, settled: Settled, stored: Mapping[str, Release]
     ) -> Observed:
-        known = state.members.observations(pools.observations(pool)).values()
-        rows = enforcement.judged(pool, known)
+        known = state.members.observations(pools.observations(pool, self._services.loop.inventory, stored))
+        rows = pools.judged(pool, known, settled.shares, settled.definitions)
         provider = self._services.providers[str(spec(pool).get("provider"))]
         surveys = state.surveys.found()
         current = {row.ordinal: row.host for row in rows.values() if row.host}
@@ -177,7 +163,8 @@ class PoolController:
         except ConfigurationError as error:
             problem = Reason.PLAYBOOK_FAILED, str(error)
         return Observed(
-            definitions=built,
+            shares=settled.shares,
+            definitions=settled.definitions,
             releases=stored,
             members=rows,
             places=places,
@@ -186,7 +173,7 @@ class PoolController:
             replacements=replacements,
             configurations=configurations,
             configuration_error=problem,
-            effect=state.deployer.effect,
+            effects=dict(state.deployer.effects),
             comparison_refusals=dict(state.deployer.comparison_refusals),
         )
 
@@ -245,13 +232,13 @@ class PoolController:
                     state.deployer.apply(pool, action)
                 case members.BringUp():
                     state.deployer.bring_up(pool, action, observed.members[action.member.name].monitor)
-                case NeedComparison():
-                    state.deployer.compare(pool, action, observed)
+                case pools.CompareBundles():
+                    state.deployer.compare(pool, action)
                 case _:
                     after = await self._services.executor.execute(Plan([action]))
                     wait = after if wait is None else wait if after is None else min(wait, after)
         return wait
 
 
-def _tracks(plan: PoolPlan) -> dict[str, Usage]:
-    return {} if plan.tracks is None else {STABLE: plan.tracks.stable, CANARY: plan.tracks.canary}
+def _tracks(plan: PoolPlan) -> dict[str, dict[str, Usage]]:
+    return {space: {STABLE: tracks.stable, CANARY: tracks.canary} for space, tracks in plan.tracks.items()}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from shai_operator.control.jobs import CancelledError
 from shai_operator.monitors.errors import MonitorError
-from shai_operator.reconcile import references, runs
-from shai_operator.reconcile.objects import namespace, spec, status, uid
+from shai_operator.reconcile import references, runs, shares
+from shai_operator.reconcile.objects import namespace, spec, uid
 from shai_operator.reconcile.results import MemberRun, State
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class RunController:
         name = references.pool(pipeline)
         pool = inventory.find("JailPool", "", name)
         seen = self._pools.members(name)
-        return [self._member(run, str(row["name"]), seen) for row in status(pool or {}).get("members") or ()]
+        own = shares.rows(pool, namespace(run), inventory) if pool else []
+        return [self._member(run, str(row["name"]), seen) for row in own]
 
     def _member(self, run: Object, name: str, seen: MemberObserver | None) -> MemberRun:
         known = None if seen is None else seen.of(name)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile import definitions, dependents, references, tenancy
+from shai_operator.reconcile import definitions, dependents, references, shares, tenancy
 from shai_operator.reconcile.bundles import ReleaseError
 from shai_operator.reconcile.definitions import Verdict
-from shai_operator.reconcile.objects import Reference, name, reference, status, uid
+from shai_operator.reconcile.objects import Reference, name, reference, uid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +75,10 @@ class Verdicts:
         return answer if again == ordered else await self._validator.check([*shared, *again], alone=True)
 
     async def _in_force(self, pool: str, space: str) -> list[str]:
-        """Return the names of a namespace's pipelines in a pool's stable release."""
-        obj = self._loop.inventory.find("JailPool", "", pool)
-        stable = str(status(obj or {}).get("stableRelease") or "")
+        """Return the names of a namespace's pipelines in its stable release in a pool."""
+        inventory = self._loop.inventory
+        obj = inventory.find("JailPool", "", pool)
+        stable = str(shares.entry(obj, space, inventory).get("stableRelease") or "") if obj else ""
         try:
             stored = (await self._releases.named([stable])).get(stable) if stable else None
         except ReleaseError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from shai_operator.reconcile.objects import GROUP, PLURALS, VERSION
+from shai_operator.reconcile.objects import GROUP, PLURALS, VERSION, WATCHED
 
 if TYPE_CHECKING:
     from shai_operator.control.loop import Loop
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 def register(registry: kopf.OperatorRegistry, loop: Loop) -> None:
     """Pass the events of all kinds to ``loop``."""
-    for plural in PLURALS.values():
-        _register(registry, loop, plural)
+    for kind, plural in WATCHED.items():
+        _register(registry, loop, (GROUP, VERSION, plural) if kind in PLURALS else ("", "v1", plural))
 
 
-def _register(registry: kopf.OperatorRegistry, loop: Loop, plural: str) -> None:
-    @kopf.index(GROUP, VERSION, plural, id=f"know-{plural}", registry=registry)
+def _register(registry: kopf.OperatorRegistry, loop: Loop, resource: tuple[str, str, str]) -> None:
+    plural = resource[-1]
+
+    @kopf.index(*resource, id=f"know-{plural}", registry=registry)
     async def know(body: kopf.Body, **_: Any) -> None:
         loop.know(dict(body))
 
-    @kopf.on.event(GROUP, VERSION, plural, id=f"observe-{plural}", registry=registry)
+    @kopf.on.event(*resource, id=f"observe-{plural}", registry=registry)
     async def observe(event: kopf.RawEvent, **_: Any) -> None:
         loop.observe(dict(event["object"]), gone=event["type"] == "DELETED")

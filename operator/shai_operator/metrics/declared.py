@@ -45,7 +45,11 @@ class Metric:
 
 _KIND = Label("kind", "kind of the objects")
 _POOL = Label("pool", "name of the JailPool")
-_NAMESPACE = Label("namespace", "namespace of the objects; of a pool: the namespace that it serves")
+_NAMESPACE = Label(
+    "namespace",
+    "namespace of the objects; of a member: the one that it belongs to; of a pool: the one that it serves, empty when "
+    "it serves several",
+)
 _MEMBER = Label("member", "name of the member")
 _PIPELINE = Label("pipeline", "name of the Pipeline")
 _STABLE = Label("stable", "what is in force on members that take part in no rollout; empty: nothing")

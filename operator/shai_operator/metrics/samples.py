@@ -27,16 +27,23 @@ class Sample(NamedTuple):
     value: float
 
 
+class Sharing(NamedTuple):
+    """A pool, and a namespace that it serves."""
+
+    pool: str
+    namespace: str
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """What is known at one moment. Nothing alters it, so that other threads may read it."""
 
     objects: Mapping[str, Sequence[Object]]
     """The objects of each kind, by name."""
-    tracks: Mapping[str, Mapping[str, Usage]] = field(default_factory=dict)
-    """By pool: the usage on each side of the step that is watched."""
-    rollouts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By pool: how many rollouts ended with each result."""
+    tracks: Mapping[Sharing, Mapping[str, Usage]] = field(default_factory=dict)
+    """The usage on each side of the step that is watched."""
+    rollouts: Mapping[Sharing, Mapping[str, int]] = field(default_factory=dict)
+    """How many rollouts ended with each result."""
     version: str = ""
     """Version of the operator."""
     certificate_ends: float = math.nan

@@ -24,7 +24,7 @@ def members(pools: Sequence[Object], cluster: str) -> list[dict[str, Any]]:
             "targets": [addresses.endpoint(pool, str(row["address"]))],
             "labels": {
                 "cluster": cluster,
-                "namespace": str(status(pool).get("namespace") or ""),
+                "namespace": str(row.get("namespace") or ""),
                 "pool": name(pool),
                 "member": str(row["name"]),
             },

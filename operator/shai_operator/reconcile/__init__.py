@@ -10,7 +10,8 @@ The modules that decide about each kind, and write its conditions:
 - Task, Principal: `definitions`
 - FactSource: `definitions`, `sources`
 - Pipeline: `definitions`, `tenancy`, `sources`; RolledOut: `rollout`, `rollout_status`; Analyzed: `runs`
-- JailPool: `pools`, `pool_status`, `pool_deletion`; reasons of members: `members`
+- JailPool: `pools`, `pool_status`, `pool_deletion`; what each namespace has of it: `shares`, `share_reconciliation`;
+  whose members are: `tenancy`, `assignment`; reasons of members: `members`
 - OfflineAnalysis: `analyses`
 - AnalysisRun: `runs`
 - Benchmark: `benchmarks`

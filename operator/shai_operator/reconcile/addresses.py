@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The addresses of a pool's members, and whether a pipeline listens at other addresses.
 
-Pools can share a host. A pipeline that listened at any address of the host could take the place of another pool's
-pipeline or monitor.
+Pools can share a host, and namespaces a pool. A pipeline that listened at any address of the host could take the place
+of another pool's or namespace's pipeline or monitor.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import re
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile.objects import name, spec
+from shai_operator.reconcile import tenants
+from shai_operator.reconcile.objects import name, spec, status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.tenants import Tenant
 
 DEFAULT_RANGE = "127.0.10.0/24"
 DEFAULT_PORT = 8443
@@ -61,8 +63,12 @@ def canonical(host: str) -> str:
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-def refusal(pool: Object, pipeline: Object) -> str:
-    """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
+def refusal(pool: Object, tenant: Tenant, pipeline: Object) -> str:
+    """Say which address a pipeline of a namespace may not listen at in a pool; empty: every address is allowed.
+
+    These are the addresses of the namespace's own members. In a pool that is for one namespace alone, they are all of
+    the pool's range.
+    """
     # As on members: the pool's variables take precedence, and the provider replaces $(MEMBER_ADDRESS) in their values.
     # The monitor replaces once, and nothing in a value.
     values = variables(pipeline) | {key: text.replace(_OWN, _MEMBER) for key, text in variables(pool).items()}
@@ -70,11 +76,11 @@ def refusal(pool: Object, pipeline: Object) -> str:
     for conduit in spec(pipeline).get("conduits") or ():
         written = str(conduit.get("listen") or "")
         listen = substitute(written, values)
-        if written and not _allowed(pool, listen):
+        if written and not _allowed(pool, tenant, listen):
             left = "; $(NAME) is not replaced in a variable's value, or if it is unknown" if "$(" in listen else ""
             return (
                 f"conduit {conduit.get('name')} may not listen at {listen.replace(_MEMBER, _OWN)} (JailPool "
-                f"{name(pool)} has the addresses {of_members(pool)}, and its monitors have port {port(pool)}); "
+                f"{name(pool)} {_has(pool, tenant)}, and its monitors have port {port(pool)}); "
                 f"write {_OWN} and another port{left}"
             )
     return ""
@@ -85,7 +91,7 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def _allowed(pool: Object, listen: str) -> bool:
+def _allowed(pool: Object, tenant: Tenant, listen: str) -> bool:
     host, _, number = listen.rpartition(":")
     if not _PORT.fullmatch(number) or not 0 < int(number) <= _LAST_PORT or int(number) == port(pool):
         return False
@@ -93,9 +99,33 @@ def _allowed(pool: Object, listen: str) -> bool:
     if host == _MEMBER:
         return True
     try:
-        return ip_address(host) in ip_network(of_members(pool))
+        found = ip_address(host)
+        if _is_for_one(pool, tenant):
+            return found in ip_network(of_members(pool))
+        return found in {ip_address(row["address"]) for row in _rows(pool) if row.get("address") and _owns(tenant, row)}
     except ValueError:
         return False
+
+
+def _has(pool: Object, tenant: Tenant) -> str:
+    if _is_for_one(pool, tenant):
+        return f"has the addresses {of_members(pool)}"
+    return "is not for this namespace alone, so that only the addresses of its own members are for it"
+
+
+def _is_for_one(pool: Object, tenant: Tenant) -> bool:
+    """Whether a pool allows one namespace, and has no members of another one left."""
+    given = spec(pool).get("allowedNamespaces") or {}
+    several = "selector" in given or len(given.get("names") or ()) > 1
+    return not several and all(_owns(tenant, row) for row in _rows(pool) if row.get("namespace"))
+
+
+def _owns(tenant: Tenant, row: Mapping[str, Any]) -> bool:
+    return tenants.of_row(row) == tenant
+
+
+def _rows(pool: Object) -> Sequence[Mapping[str, Any]]:
+    return status(pool).get("members") or ()
 
 
 def _network(pool: Object) -> Mapping[str, Any]:

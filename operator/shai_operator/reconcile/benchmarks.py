@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import addresses, conditions, references, runs, sources, tenancy, thresholds
+from shai_operator.reconcile import addresses, conditions, references, runs, shares, sources, tenancy, thresholds
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
@@ -151,7 +151,7 @@ def unkept(benchmark: Object, measurement: Measurement, why: str, now: datetime)
 
 
 def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
-    """Return the first ready member, which is measured; without one, say in a condition what is missing."""
+    """Return the first ready member of the namespace, which is measured, or a condition that says what is missing."""
     wanted = spec(benchmark)["pipeline"]
     pipeline = inventory.find("Pipeline", namespace(benchmark), wanted)
     if pipeline is None:
@@ -165,8 +165,7 @@ def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
             return _waits(f"waits for Pipeline {wanted} {state}{': ' + known['message'] if known else ''}")
     pool = references.pool(pipeline)
     obj = inventory.find("JailPool", "", pool) or {}
-    members = sorted(status(obj).get("members") or (), key=lambda member: int(member.get("ordinal", 0)))
-    for member in members:
+    for member in shares.rows(obj, namespace(benchmark), inventory):
         if member.get("ready") == TRUE:
             return Target(pool, str(member["name"]), _host(obj, member.get("host", "")))
     return _waits(f"waits for a member of JailPool {pool} to be ready")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import addresses, conditions, policies, references, sources, tenancy
+from shai_operator.reconcile import addresses, conditions, policies, references, shares, sources, tenancy, tenants
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
 from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
@@ -70,7 +70,7 @@ def task(obj: Object, verdict: Verdict | None, inventory: Inventory, now: dateti
 def pipeline(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
     """Return the operator's part of a Pipeline's status: whether it can run, and whether it runs."""
     accepted = acceptance(obj, verdicts, inventory)
-    return _plan(obj, [accepted, _ready(obj, accepted)], {}, now)
+    return _plan(obj, [accepted, _ready(obj, accepted, inventory)], {}, now)
 
 
 def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
@@ -110,14 +110,14 @@ def precedence(
 
 
 def refused(
-    pool: str, served: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
+    pool: str, space: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
 ) -> dict[Reference, Condition] | None:
-    """Return the pipelines of a pool that are not accepted, and why; None while one of them is not checked yet.
+    """Return the pipelines of a namespace and pool that are not accepted, and why.
 
-    Pipelines of namespaces that the pool does not serve are ignored, so that they delay nothing.
+    None while one of them is not checked yet.
     """
     found = {}
-    for pipeline in inventory.all("Pipeline", served):
+    for pipeline in inventory.all("Pipeline", space):
         if references.pool(pipeline) == pool:
             accepted = acceptance(pipeline, verdicts, inventory)
             if accepted.status == UNKNOWN:
@@ -180,8 +180,8 @@ def _mode(obj: Object, inventory: Inventory) -> Condition | None:
 
 def _address(obj: Object, inventory: Inventory) -> Condition | None:
     """Say that a pipeline listens at an address that does not belong to its pool."""
-    pool = inventory.find("JailPool", "", references.pool(obj))
-    why = "" if pool is None else addresses.refusal(pool, obj)
+    pool, tenant = inventory.find("JailPool", "", references.pool(obj)), tenants.find(namespace(obj), inventory)
+    why = "" if pool is None or tenant is None else addresses.refusal(pool, tenant, obj)
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
 
 
@@ -197,8 +197,8 @@ def _not_allowed(obj: Object, inventory: Inventory) -> bool:
 
     That the revision of a new text is still to be made does not count: it would cost the older pipeline its paths.
     """
-    pool = inventory.find("JailPool", "", references.pool(obj))
-    if pool is None:
+    pool, tenant = inventory.find("JailPool", "", references.pool(obj)), tenants.find(namespace(obj), inventory)
+    if pool is None or tenant is None:
         return False
     tried = []
     for policy_name in references.policies(obj, inventory):
@@ -210,7 +210,7 @@ def _not_allowed(obj: Object, inventory: Inventory) -> bool:
             return True
     return bool(
         tenancy.mode_refusal(pool, [references.mode(obj)], tried)
-        or addresses.refusal(pool, obj)
+        or addresses.refusal(pool, tenant, obj)
         or sources.pipeline_refusal(pool, obj, inventory)
     )
 
@@ -224,15 +224,32 @@ def _named(obj: Object, inventory: Inventory) -> list[Reference]:
     ]
 
 
-def _ready(obj: Object, accepted: Condition) -> Condition:
+def _ready(obj: Object, accepted: Condition, inventory: Inventory) -> Condition:
     rollout = conditions.find(obj, "RolledOut")
     if accepted.status != TRUE:
         kept = status(obj).get("bundle") and accepted.reason not in {"NamespaceNotAllowed", sources.REASON}
         still = " The last valid definitions stay in force." if kept else ""
         return Condition("Ready", accepted.status, accepted.reason, accepted.message + "." + still)
+    unserved = _unserved(obj, inventory)
+    if unserved is not None and (rollout is None or rollout["status"] == TRUE):
+        return unserved
     if rollout is None:
         return Condition("Ready", UNKNOWN, "Pending", "its pool has not looked at it yet")
     return Condition("Ready", rollout["status"], rollout["reason"], rollout["message"])
+
+
+def _unserved(obj: Object, inventory: Inventory) -> Condition | None:
+    """Say that no member runs a pipeline, whatever is in force; None: one does, or it is not known yet."""
+    pool = inventory.find("JailPool", "", references.pool(obj)) or {}
+    if not status(pool):
+        return None
+    if not shares.rows(pool, namespace(obj), inventory):
+        message = f"JailPool {references.pool(obj)} has no member for this namespace; its owner can raise spec.replicas"
+        return Condition("Ready", FALSE, "NoMembers", message)
+    if status(obj).get("members") == 0:
+        message = f"no member of JailPool {references.pool(obj)} serves it at present; the JailPool's status says more"
+        return Condition("Ready", FALSE, "MembersNotReady", message)
+    return None
 
 
 def _accepted(verdict: Verdict | None, kind: str) -> Condition:

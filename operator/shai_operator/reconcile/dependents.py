@@ -6,24 +6,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import references
-from shai_operator.reconcile.objects import Reference, name, namespace, reference, spec, status
+from shai_operator.reconcile.objects import Reference, deleting, name, namespace, reference, spec, status, uid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shai_operator.reconcile.objects import Inventory, Object
 
-NAMESPACE = "Namespace"
+DEFINITIONS = "Definitions"
 """Kind of the reference that stands for all definitions of a namespace, which are checked together."""
 
-_DEFINITIONS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
+_KINDS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
 
 
 def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
     """Yield the references that depend on an object that was created, changed (from ``before``) or deleted."""
     kind, space = obj["kind"], namespace(obj)
-    if kind in _DEFINITIONS and (before is None or spec(before) != spec(obj)):
-        yield Reference(NAMESPACE, "", space)
+    if kind in _KINDS and (before is None or spec(before) != spec(obj)):
+        yield Reference(DEFINITIONS, "", space)
     match kind:
         case "Policy" | "Task" | "FactSource":
             yield from _pools(inventory, space)
@@ -41,6 +41,8 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
             yield from _of_pool(obj, before, inventory)
         case "AnalysisRun":
             yield from _of_run(obj, space)
+        case "Namespace":
+            yield from _of_namespace(obj, before, inventory)
 
 
 def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
@@ -58,7 +60,7 @@ def _of_definition(obj: Object, before: Object | None, inventory: Inventory) -> 
             yield from map(reference, inventory.all("Pipeline", space))
         case "Policy":
             if before is not None and _differ("rejectedRevision", before, obj):
-                yield Reference(NAMESPACE, "", space)
+                yield Reference(DEFINITIONS, "", space)
             yield from _users(reference(obj), inventory)
 
 
@@ -81,13 +83,28 @@ def _of_pool(obj: Object, before: Object | None, inventory: Inventory) -> Iterat
     own = [pipeline for pipeline in inventory.all("Pipeline") if references.pool(pipeline) == name(obj)]
     yield from map(reference, own)
     # Which of two pipelines gets a path depends on what the pool allows, and on what is in force.
-    spaces = sorted(set(map(namespace, own)))
-    if before is None or spec(before) != spec(obj) or _differ("stableRelease", before, obj):
-        yield from (Reference(NAMESPACE, "", space) for space in spaces)
+    changed = before is None or spec(before) != spec(obj)
     # Whether a source may be used depends on the pool's list, and on whom it serves.
-    if before is None or spec(before) != spec(obj) or _differ("namespace", before, obj):
-        for space in spaces:
+    sources = before is None or changed or _differ("serves", before, obj)
+    for space in sorted(set(map(namespace, own))):
+        if changed or _in_force(before, space) != _in_force(obj, space):
+            yield Reference(DEFINITIONS, "", space)
+        if sources:
             yield from map(reference, inventory.all("FactSource", space))
+
+
+def _in_force(pool: Object | None, space: str) -> list[tuple[str, str]]:
+    entries = status(pool or {}).get("namespaces") or ()
+    return [(entry["uid"], entry.get("stableRelease", "")) for entry in entries if entry["name"] == space]
+
+
+def _of_namespace(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    # A pool may select a namespace by its labels, and knows it by its UID.
+    known = (uid(obj), obj["metadata"].get("labels"), deleting(obj))
+    if before is None or known != (uid(before), before["metadata"].get("labels"), deleting(before)):
+        yield from map(reference, inventory.all("JailPool"))
+        for kind in ("Pipeline", "FactSource", "AnalysisRun", "Benchmark"):
+            yield from map(reference, inventory.all(kind, name(obj)))
 
 
 def _of_run(run: Object, space: str) -> Iterator[Reference]:

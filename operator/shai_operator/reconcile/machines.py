@@ -354,11 +354,15 @@ def _images(pool: Object, wanted: str) -> Iterable[str]:
 
 
 def _ready(machine: Machine) -> int:
-    """Count the members that serve. One that served before a run on it failed still does while its monitor answers."""
+    """Count the members that serve. One that served before a run on it failed still does while its monitor answers.
+
+    One whose namespace may not use the pool any more has nothing to serve.
+    """
     return sum(
         1
         for member in machine.members
-        if _answers(member) and (member.reason == _READY or (member.failed is not None and member.served))
+        if _answers(member)
+        and (member.reason == _READY or member.withdrawn or (member.failed is not None and member.served))
     )
 
 

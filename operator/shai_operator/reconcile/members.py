@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Members of a pool: observations of them, and their rows in the pool's status.
-
-The rows are the operator's memory. After a crash it reads from them with which configuration a member was provisioned
-and on which host it is.
-"""
+"""Members of a pool: observations of them, what is done with them, and whether they serve."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from shai_operator.reconcile.bundles import label_parts
-from shai_operator.reconcile.conditions import FALSE, TRUE, timestamp
 from shai_operator.reconcile.objects import spec
+from shai_operator.reconcile.tenants import NOBODY, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shai_operator.reconcile.bundles import Bundle, Release
 
-MESSAGE_LIMIT = 1024
-"""Characters of a row's message that the schema allows."""
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 10, 600
 _SAMPLES_LIMIT = 512
 
@@ -47,6 +41,8 @@ class Failure:
         return self.at + timedelta(seconds=seconds)
 
 
+WITHDRAWN = "NamespaceWithdrawn"
+"""The reason of a member whose namespace may not use the pool any more."""
 NOT_TRIED = "Cancelled"
 """The reason of a failure of an operation that did not run to its end, or did not begin."""
 
@@ -112,12 +108,19 @@ class Monitor:
 
 @dataclass(frozen=True)
 class Observation:
-    """All that is known of one member. `from_row` gives the part that the last status kept; the rest is observed."""
+    """All that is known of one member. `member_rows` reads the part that the last status kept; the rest is observed."""
 
     name: str
     ordinal: int
     host: str = ""
     address: str = ""
+    tenant: Tenant = NOBODY
+    """The namespace that the member belongs to until it is removed."""
+    withdrawn: str = ""
+    """Why the member runs nothing and keeps its data: this namespace may not use the pool any more, or it is not known
+    that the data are of this namespace. Empty: it may run something."""
+    foreign: bool = False
+    """Whether its monitor has a bundle of which the status knows nothing."""
     configuration: str = ""
     """Digest with which the member was last provisioned successfully; empty when it never was."""
     image: str = ""
@@ -330,6 +333,8 @@ def _service(member: Observation, target: str, *, serves: bool) -> _Why:
         return _unusable(member)
     if target in member.refused:
         return _Why("BundleRefused", member.refused[target].message, confidential=True)
+    if member.withdrawn:
+        return _Why(WITHDRAWN, member.withdrawn, confidential=True)
     if failed is not None and not serves:
         return _Why(failed.reason, failed.message, failed.confidential)
     if target and monitor.bundle != target:
@@ -350,7 +355,7 @@ def _unusable(member: Observation) -> _Why:
 def _serves(member: Observation, releases: Mapping[str, Release]) -> bool:
     """Whether all tasks of a member's release in force are in the state in which they should be."""
     monitor = member.monitor
-    if monitor is None or not monitor.ready or monitor.tasks is None or member.insufficient:
+    if monitor is None or not monitor.ready or monitor.tasks is None or member.insufficient or member.withdrawn:
         return False
     release = releases.get(member.release)
     if release is None:  # no release, or one that is no longer stored: its tasks are not known
@@ -368,47 +373,3 @@ def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
         return kept
     half = _SAMPLES_LIMIT // 2
     return (*kept[:half:2], *kept[half:])
-
-
-def row(member: Observation, standing: Standing) -> dict[str, Any]:
-    """Return a member's row for its pool's status; empty fields are left out."""
-    monitor = member.monitor
-    written: dict[str, Any] = {
-        "name": member.name,
-        "ordinal": member.ordinal,
-        "host": member.host,
-        "address": member.address,
-        "ready": TRUE if standing.ready else FALSE,
-        "reason": standing.reason,
-        "message": standing.message[:MESSAGE_LIMIT],
-        "image": member.image,
-        "configuration": member.configuration,
-        "certificateEnds": timestamp(member.certificate_ends) if member.certificate_ends else "",
-        "bundle": monitor.bundle if monitor else member.bundle,
-        "release": member.release,
-        "sessions": monitor.sessions if monitor else 0,
-        "drainingSince": timestamp(member.draining_since) if member.draining_since else "",
-        "progress": asdict(member.job.progress) if member.job and member.job.progress != Progress() else None,
-    }
-    return {key: value for key, value in written.items() if value or key in {"ordinal", "sessions"}}
-
-
-def from_row(written: Mapping[str, Any]) -> Observation:
-    """Return the member that a row describes."""
-    return Observation(
-        name=written["name"],
-        ordinal=int(written.get("ordinal", 0)),
-        host=written.get("host", ""),
-        address=written.get("address", ""),
-        configuration=written.get("configuration", ""),
-        image=written.get("image", ""),
-        certificate_ends=_moment(written.get("certificateEnds")),
-        bundle=written.get("bundle", ""),
-        draining_since=_moment(written.get("drainingSince")),
-        reason=written.get("reason", ""),
-        served=written.get("ready") == TRUE,
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

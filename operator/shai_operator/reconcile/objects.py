@@ -31,9 +31,12 @@ PLURALS = {
     "AnalysisRun": "analysisruns",
     "Benchmark": "benchmarks",
 }
-"""The plural, as in URLs, of every kind."""
+"""The plural, as in URLs, of every kind of the group."""
 
-CLUSTER_SCOPED = frozenset({"Principal", "JailPool"})
+WATCHED = {**PLURALS, "Namespace": "namespaces"}
+"""The same of every kind that is watched."""
+
+CLUSTER_SCOPED = frozenset({"Principal", "JailPool", "Namespace"})
 
 
 @dataclass(frozen=True, order=True)
@@ -129,14 +132,14 @@ def _nothing(_: Object) -> bool:
 
 @dataclass
 class Inventory:
-    """All objects of the group as they were last seen. Not thread-safe.
+    """All objects of the watched kinds as they were last seen. Not thread-safe.
 
     ``genuine`` says whether the operator made a PolicyRevision; other revisions are ignored. Without it, all are
     ignored.
     """
 
     genuine: Callable[[Object], bool] = _nothing
-    _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in PLURALS})
+    _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in WATCHED})
     _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
 
     def put(self, obj: Object) -> None:

@@ -13,7 +13,6 @@ from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.members import NOT_TRIED, ForgetMembers
 from shai_operator.reconcile.objects import FINALIZER, FORCE_DELETE, finalizers, force_delete, name, spec, status
 from shai_operator.reconcile.pool_plan import ForgetReleases, PoolPlan
-from shai_operator.reconcile.rollout_state import Decision, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +34,7 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     left = [replace(member, draining_since=member.draining_since or now) for member in known if member not in given_up]
     removals = list(upkeep.remove(left, wanted, now))
     left = upkeep.forget_configuration(left, removals)
-    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, observed.definitions.namespace, now)))
+    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, now)))
     for member in given_up:
         plan.add(*give_up(pool, member, "it cannot be removed and shai.dev/force-delete is set"))
     plan.add(*removals)
@@ -55,8 +54,7 @@ def _stuck(member: Observation) -> bool:
     return not member.busy() and failed.at >= begun
 
 
-def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:
-    known = status(pool)
+def _deletion_status(pool: Object, left: Sequence[Observation], now: datetime) -> dict[str, Any]:
     stuck = [(member, failed) for member in left if (failed := member.removal_failed) is not None]
     message = f"the pool is being deleted; {count(len(left), 'member', ('is left', 'are left'))}"
     message += pool_status.waiting(left)
@@ -69,15 +67,9 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
             f"what cannot be reached: kubectl annotate jailpool {name(pool)} {FORCE_DELETE}=true"
         )
     trouble = Condition("Provisioned", FALSE, reason, message)
-    decision = Decision(
-        state=read(known),
-        stable=str(known.get("stableRelease") or ""),
-        rejected=str(known.get("rejectedRelease") or ""),
-        targets={},
-        condition=Condition("RolledOut", FALSE, "Deleting", message),
-    )
     leaving_members = [(member, members.standing(member, {}, "")) for member in left]
-    return pool_status.write(pool, (), leaving_members, decision, namespace=served, trouble=trouble, now=now)
+    namespaces = status(pool).get("namespaces") or ()
+    return pool_status.write(pool, (), leaving_members, {}, namespaces=namespaces, trouble=trouble, now=now)
 
 
 def give_up(pool: Object, member: Observation, why: str) -> list[PoolAction]:

@@ -18,16 +18,17 @@ from shai_operator.reconcile.members import (
     RemoveMembers,
 )
 from shai_operator.reconcile.orphans import RemoveOrphans
-from shai_operator.reconcile.rollout_state import NeedComparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shai_operator.reconcile.bundles import Release
+    from shai_operator.reconcile.bundles import Bundle, Release
     from shai_operator.reconcile.effects import Effect
     from shai_operator.reconcile.releases import Definitions
     from shai_operator.reconcile.rollout_state import Tracks
+    from shai_operator.reconcile.shares import Share
     from shai_operator.reconcile.surveys import HostSurvey
+    from shai_operator.reconcile.tenants import Tenant
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,17 @@ class ForgetReleases:
     keep: frozenset[str]
 
 
+@dataclass(frozen=True)
+class CompareBundles:
+    """Have the monitor of a namespace's member compare a bundle with its release in force, as a job."""
+
+    namespace: str
+    member: str
+    before: str
+    """Name of the release in force."""
+    bundle: Bundle
+
+
 PoolAction = (
     actions.Action
     | StoreRelease
@@ -54,7 +66,7 @@ PoolAction = (
     | ForgetMembers
     | ApplyBundle
     | BringUp
-    | NeedComparison
+    | CompareBundles
     | RemoveOrphans
 )
 
@@ -68,8 +80,8 @@ class PoolPlan:
     """
 
     actions: list[PoolAction] = field(default_factory=list)
-    tracks: Tracks | None = None
-    """The figures of the step of a rollout that is watched; None: none is."""
+    tracks: dict[str, Tracks] = field(default_factory=dict)
+    """By namespace: the figures of the step of a rollout that is watched."""
 
     def add(self, *more: PoolAction) -> None:
         """Append actions."""
@@ -84,7 +96,10 @@ class Observed:
     would repeat steps, which is harmless.
     """
 
-    definitions: Definitions
+    shares: Mapping[Tenant, Share]
+    """The shares of the namespaces that the pool serves (`tenancy.served`)."""
+    definitions: Mapping[Tenant, Definitions]
+    """What each of them is to run. One that is missing here is not known yet: its members stay as they are."""
     releases: Mapping[str, Release]
     """The stored releases that the status names, by name; `releases_named` says which."""
     members: Mapping[str, Observation]
@@ -101,7 +116,7 @@ class Observed:
     """The digest with which each member should be provisioned, by name. A member without an entry is left as it is."""
     configuration_error: tuple[str, str] | None = None
     """Reason (ImageMissing, PlaybookFailed) and message when the pool's configuration is not available."""
-    effect: Effect | None = None
-    """The last comparison."""
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    """The last comparison of each namespace."""
     comparison_refusals: Mapping[str, str] = field(default_factory=dict)
     """The monitor's message when it refused to compare a release, by the release's name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shai_operator.reconcile import conditions, members, rollout_state
+from shai_operator.reconcile import conditions, member_rows, members, rollout_state
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
 from shai_operator.reconcile.bundles import POOL_LABEL
 from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
@@ -14,24 +14,28 @@ from shai_operator.reconcile.machines import REPLACING
 from shai_operator.reconcile.objects import generation, name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from shai_operator.reconcile.members import Observation, Standing
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.rollout_state import Decision
+    from shai_operator.reconcile.tenants import Tenant
     from shai_operator.reconcile.upkeep import Kept
 
 WRITER = "shai-operator"
 _NAMED = 5
 _PROVISIONING = "Provisioning"
+_MOVES = "Progressing"
+"""The reason of a rollout that is neither held nor waits for people."""
+_SERVES_LIMIT = 1024
 _IS_PROVISIONED = ("is provisioned", "are provisioned")
 _FAULTS = frozenset(
     {
         "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "PlaybookFailed", "TimedOut", "ImageMissing",
         "NoVirtualization", "StorageFull", "ImageFetchFailed", "ChecksumMismatch", "ArchitectureMismatch",
         "GuestUnreachable", "BridgeConflict", "JailStuck", "ClockSkew", "EnforcementInsufficient",
-        "Unreachable", "MonitorNotReady", "BundleRefused", "TaskFailed", "AnalysisFailed",
+        "Unreachable", "MonitorNotReady", "BundleRefused", "TaskFailed", "AnalysisFailed", members.WITHDRAWN,
     }
 )  # fmt: skip
 """Reasons of rows for which there are events."""
@@ -50,52 +54,52 @@ def write(
     pool: Object,
     kept: Sequence[Kept],
     leaving: Sequence[tuple[Observation, Standing]],
-    decision: Decision,
+    decisions: Mapping[Tenant, Decision],
     *,
-    namespace: str,
+    namespaces: Sequence[Mapping[str, Any]],
     trouble: Condition | None,
     now: datetime,
     machines: Condition | None = None,
 ) -> dict[str, Any]:
     """Return the status, except what is about virtual machines.
 
-    ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made; ``machines`` is the
-    condition Progressing where virtual machines determine it.
+    ``decisions`` are about the namespaces that are known; ``namespaces`` is the field of this name; ``trouble`` says
+    why no members can be made; ``machines`` is the condition Progressing where virtual machines determine it.
     """
     all_members = [(entry.member, entry.standing) for entry in kept] + list(leaving)
-    rows = [members.row(*entry) for entry in sorted(all_members, key=lambda member: member[0].ordinal)]
-    newest = decision.state.candidate or decision.stable
-    releases = {
-        "stableRelease": decision.stable,
-        "candidateRelease": decision.state.candidate,
-        "rejectedRelease": decision.rejected,
-    }
+    rows = [member_rows.row(*entry) for entry in sorted(all_members, key=lambda member: member[0].ordinal)]
     absent = Absent(
         max(0, int(pool["spec"].get("replicas", 1)) - len(kept)),
         REPLACING if machines is not None and machines.reason == REPLACING else _PROVISIONING,
     )
     wanted = [
-        _ready(kept, trouble, decision, absent),
-        machines or _progressing(kept, leaving, decision),
+        _ready(kept, trouble, decisions, absent),
+        machines or _progressing(kept, leaving, decisions),
         _provisioned(kept, trouble, absent),
     ]
     return {
         "observedGeneration": generation(pool),
-        "namespace": namespace,
-        "replicas": len(rows),
-        "readyReplicas": sum(1 for entry in kept if entry.standing.ready),
+        **counts(kept, leaving),
         "availableReplicas": sum(1 for entry in kept if entry.standing.ready and not _busy_with_update(entry)),
-        "updatedReplicas": sum(1 for entry in kept if _up_to_date(entry) and entry.member.release == newest),
         "selector": f"{POOL_LABEL}={name(pool)}",
         "members": rows,
-        **{key: value for key, value in releases.items() if value},
-        "rollout": describe(kept, decision),
+        "namespaces": list(namespaces),
+        "serves": ", ".join(dict.fromkeys(entry["name"] for entry in namespaces))[:_SERVES_LIMIT],
         "conditions": conditions.render(pool, wanted, now),
     }
 
 
+def counts(kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]]) -> dict[str, int]:
+    """Return how many members there are, and how many are ready and up to date: of a pool, or of a share of it."""
+    return {
+        "replicas": len(kept) + len(leaving),
+        "readyReplicas": sum(1 for entry in kept if entry.standing.ready),
+        "updatedReplicas": sum(1 for entry in kept if _up_to_date(entry) and entry.member.release == entry.newest),
+    }
+
+
 def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
-    """Return status.rollout of the pool."""
+    """Return the state of a rollout for the pool's status; ``kept`` are the members of its share."""
     written = rollout_state.write(decision.state)
     written["verdict"] = decision.verdict
     written["reason"] = decision.condition.reason
@@ -109,10 +113,10 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
 def events(
     pool: Object,
     all_members: Sequence[tuple[Observation, Standing]],
-    decision: Decision,
+    decisions: Mapping[Tenant, Decision],
     trouble: Condition | None = None,
 ) -> Iterator[Emit]:
-    """Yield events: about a pool whose members cannot be made, members whose reason has changed, and the rollout."""
+    """Yield events: about a pool whose members cannot be made, members whose reason has changed, and the rollouts."""
     before = conditions.find(pool, "Provisioned") or {}
     if trouble is not None and trouble.reason not in _UNDER_WAY and trouble.reason != before.get("reason"):
         yield Emit(pool, WARNING, trouble.reason, trouble.message)
@@ -123,8 +127,9 @@ def events(
             yield Emit(pool, WARNING, standing.reason, f"member {member.name}: {standing.message}")
         elif standing.reason == "Ready" and member.reason in _FAULTS | {_PROVISIONING, "Starting"}:
             yield Emit(pool, NORMAL, "MemberReady", f"member {member.name} is ready")
-    for event in decision.events:
-        yield Emit(pool, event.type, event.reason, event.message)
+    for tenant, decision in decisions.items():
+        for event in decision.events:
+            yield Emit(pool, event.type, event.reason, f"namespace {tenant.name}: {event.message}")
 
 
 def waiting(members_of_pool: Iterable[Observation]) -> str:
@@ -141,7 +146,9 @@ def _up_to_date(entry: Kept) -> bool:
     return bool(entry.member.configuration) and entry.digest in ("", entry.member.configuration)
 
 
-def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, absent: Absent) -> Condition:
+def _ready(
+    kept: Sequence[Kept], trouble: Condition | None, decisions: Mapping[Tenant, Decision], absent: Absent
+) -> Condition:
     unready = [entry for entry in kept if not entry.standing.ready]
     if trouble is not None and (unready or not kept):
         return Condition("Ready", FALSE, trouble.reason, trouble.message)
@@ -152,8 +159,11 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision, 
         return Condition("Ready", FALSE, unready[0].standing.reason, message)
     if absent.members:
         return Condition("Ready", FALSE, absent.reason, _without(absent, kept, IS_READY))
-    refused = [entry for entry in kept if entry.standing.reason == "BundleRefused"]
-    if refused and not decision.state.candidate:
+    rolling = {tenant for tenant, decision in decisions.items() if decision.state.candidate}
+    refused = [
+        entry for entry in kept if entry.standing.reason == "BundleRefused" and entry.member.tenant not in rolling
+    ]
+    if refused:
         message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].standing.message}"
         return Condition("Ready", FALSE, "BundleRefused", message)
     return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
@@ -169,7 +179,7 @@ def _without(absent: Absent, kept: Sequence[Kept], verb: tuple[str, str]) -> str
 
 
 def _progressing(
-    kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]], decision: Decision
+    kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]], decisions: Mapping[Tenant, Decision]
 ) -> Condition:
     if any(entry.member.busy("provision") or not entry.member.configuration for entry in kept):
         waits = waiting(entry.member for entry in kept)
@@ -181,11 +191,11 @@ def _progressing(
         return Condition("Progressing", TRUE, "Draining", f"{removed}: {named}{waits}")
     if any(not _up_to_date(entry) for entry in kept):
         return Condition("Progressing", TRUE, "Updating", "members are being brought up to date")
-    if decision.state.candidate:
-        moving = decision.condition.reason == "Progressing"
-        return Condition(
-            "Progressing", TRUE if moving else FALSE, decision.condition.reason, decision.condition.message
-        )
+    rollouts = [(tenant, decision.condition) for tenant, decision in decisions.items() if decision.state.candidate]
+    if rollouts:
+        tenant, condition = max(rollouts, key=lambda rollout: rollout[1].reason == _MOVES)
+        moving = TRUE if condition.reason == _MOVES else FALSE
+        return Condition("Progressing", moving, condition.reason, f"namespace {tenant.name}: {condition.message}")
     if any(entry.bundle is not None and entry.standing.reason in {"BundlePending", "Starting"} for entry in kept):
         return Condition("Progressing", TRUE, "Updating", "members are getting their bundle")
     return Condition("Progressing", FALSE, "Complete", "nothing is under way")

@@ -1,69 +1,95 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reconciles a pool: its members, their bundles, and its status."""
+"""Reconciles a pool: its members, whose they are, their bundles, and its status."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import (
-    bundles,
+    assignment,
     enforcement,
     machine_status,
     machines,
+    member_rows,
     members,
     orphans,
     pool_deletion,
     pool_status,
-    releases,
-    rollout,
     rollout_status,
+    shares,
+    tenancy,
+    tenants,
     upkeep,
 )
-from shai_operator.reconcile.actions import Requeue, SetFinalizer, SetStatus
-from shai_operator.reconcile.bundles import Bundle, Release
+from shai_operator.reconcile.actions import WARNING, Emit, Requeue, SetFinalizer, SetStatus
 from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.members import ApplyBundle, Observation
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, name, spec, status
-from shai_operator.reconcile.pool_plan import ForgetReleases, Observed, PoolAction, PoolPlan, StoreRelease
-from shai_operator.reconcile.rollout_state import Decision, Member, Situation, State, read
+from shai_operator.reconcile.pool_plan import (
+    CompareBundles,
+    ForgetReleases,
+    Observed,
+    PoolAction,
+    PoolPlan,
+    StoreRelease,
+)
+from shai_operator.reconcile.share_reconciliation import ShareReconciliation
 from shai_operator.reconcile.upkeep import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from shai_operator.reconcile.bundles import Bundle, Release
     from shai_operator.reconcile.machines import Replacements
     from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.releases import Definitions
+    from shai_operator.reconcile.shares import Share
     from shai_operator.reconcile.surveys import HostSurvey
+    from shai_operator.reconcile.tenants import Tenant
     from shai_operator.reconcile.upkeep import Care
 
 __all__ = [
+    "CompareBundles",
     "ForgetReleases",
     "Observed",
     "PoolAction",
     "PoolPlan",
     "StoreRelease",
     "care",
+    "judged",
     "observations",
     "ordinals",
     "reconcile",
-    "releases_named",
     "replacements",
 ]
 
 
-def releases_named(pool: Object) -> frozenset[str]:
-    """Return the names of the releases that a reconciliation of the pool needs."""
-    known = status(pool)
-    state = read(known)
-    fields = [str(known.get(field) or "") for field in ("stableRelease", "candidateRelease", "rejectedRelease")]
-    return frozenset({*fields, state.candidate, state.superseded} - {""})
+def observations(pool: Object, inventory: Inventory, stored: Mapping[str, Release]) -> dict[str, Observation]:
+    """Return the members that the rows of a pool's status describe, with what the pool allows their namespaces."""
+    owner = shares.former(pool, inventory, stored)
+    may = tenancy.allowed(pool, inventory, stored)
+    found = {}
+    for row in status(pool).get("members") or ():
+        member = member_rows.from_row(row)
+        tenant = owner or member.tenant
+        why = tenancy.withdrawal(pool, tenant, may, inventory)
+        found[member.name] = replace(member, tenant=tenant, withdrawn=why)
+    return found
 
 
-def observations(pool: Object) -> dict[str, Observation]:
-    """Return the members that the rows of a pool's status describe."""
-    return {row["name"]: members.from_row(row) for row in status(pool).get("members") or ()}
+def judged(
+    pool: Object, known: Mapping[str, Observation], served: Mapping[Tenant, Share], wanted: Mapping[Tenant, Definitions]
+) -> dict[str, Observation]:
+    """Return members with the reasons why they are not used: their machine's enforcement, or data of somebody else."""
+    own = {
+        tenant: shares.named(share.kept)
+        | {built.release.name for built in (wanted.get(tenant),) if built is not None and built.release is not None}
+        for tenant, share in served.items()
+    }
+    found = enforcement.judged(pool, known.values())
+    return assignment.judged(pool, found.values(), own)
 
 
 def care(pool: Object) -> Care:
@@ -79,8 +105,9 @@ def replacements(
 
 
 def ordinals(pool: Object, known: Mapping[str, Observation], replacements: Replacements) -> tuple[int, ...]:
-    """Return the ordinals of the members that should exist, without those that are drained or held."""
-    return upkeep.ordinals(care(pool), known.values(), replacements.held, replacements.surge)
+    """Return the ordinals of the members that should exist, without those that are drained, held or given up."""
+    held = replacements.held | assignment.discarded(pool, known.values())
+    return upkeep.ordinals(care(pool), known.values(), held, replacements.surge)
 
 
 def reconcile(pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> PoolPlan:
@@ -100,84 +127,90 @@ class _Reconciliation:
         self._now = now
         self._care = care(pool)
         self._ordinals = ordinals(pool, observed.members, observed.replacements)
-        self._definitions = observed.definitions
-        self._too_large = _too_large(pool, observed)
+        self._moved: list[PoolAction] = []
+        """Actions that report abandoned members."""
+        self._claims = tenancy.claims(pool, inventory, observed.releases)
+        self._staying = assignment.assigned(pool, self._stay(), self._claims, observed.places.keys())
+        self._shares = {
+            tenant: ShareReconciliation(share, self._of(tenant), observed.definitions[tenant], observed, now)
+            for tenant, share in observed.shares.items()
+            if tenant in observed.definitions
+        }
         self._releases = dict(observed.releases)
-        made = observed.definitions.release
-        if made is not None and not self._too_large:
-            self._releases[made.name] = made
-        self._stable = self._releases.get(str(status(pool).get("stableRelease") or ""))
+        for share in self._shares.values():
+            self._releases |= share.releases
+        self._kept = [self._keep(member) for member in self._staying]
+        self._leaving = self._leave()
 
     def plan(self) -> PoolPlan:
         """Decide, and order the actions so that a crash between two of them loses nothing."""
-        staying, moved = self._staying()
-        leaving = self._leaving()
-        decision = self._decide(staying)
-        kept = [self._kept(member, decision) for member in staying]
-        removals = list(upkeep.remove(leaving, self._care, self._now, self._ordinals))
-        leaving = upkeep.forget_configuration(leaving, removals)
-        leaving_members = [(member, members.standing(member, self._releases, "")) for member in leaving]
-        outlook = self._outlook(kept, decision)
-        trouble = self._trouble(staying)
-        pool_state = pool_status.write(
-            self._pool,
-            kept,
-            leaving_members,
-            decision,
-            namespace=self._definitions.namespace,
-            trouble=trouble,
-            machines=self._observed.replacements.condition,
-            now=self._now,
-        )
-        all_members = [(entry.member, entry.standing) for entry in kept] + leaving_members
+        removals = list(upkeep.remove(self._leaving, self._care, self._now, self._ordinals))
+        self._leaving = upkeep.forget_configuration(self._leaving, removals)
+        leaving = [(member, members.standing(member, self._releases, "")) for member in self._leaving]
+        all_members = [(entry.member, entry.standing) for entry in self._kept] + leaving
+        trouble = self._trouble()
+        replaced, surveys = self._observed.replacements, self._observed.surveys
         known = [member for member, _ in all_members]
         wanted = {member.ordinal for member in known} | set(self._ordinals)
-        found = orphans.find(self._pool, self._observed.surveys, wanted, self._care.jails, self._inventory)
-        replaced = self._observed.replacements
-        pool_state |= machine_status.write(self._pool, known, self._observed.surveys, replaced, found)
-        plan = PoolPlan(tracks=decision.tracks)
+        found = orphans.find(self._pool, surveys, wanted, self._care.jails, self._inventory)
+        decisions = {tenant: share.decision for tenant, share in self._shares.items()}
+        outlooks = {tenant: share.outlook(self._kept_of(tenant)) for tenant, share in self._shares.items()}
+        pool_state = pool_status.write(
+            self._pool,
+            self._kept,
+            leaving,
+            decisions,
+            namespaces=self._namespaces(leaving),
+            trouble=trouble,
+            machines=replaced.condition,
+            now=self._now,
+        )
+        pool_state |= machine_status.write(self._pool, known, surveys, replaced, found)
+        plan = PoolPlan(tracks={one.name: its.tracks for one, its in decisions.items() if its.tracks is not None})
         if FINALIZER not in finalizers(self._pool):
             plan.add(SetFinalizer(self._pool, present=True))
-        plan.add(*orphans.forget(self._pool, found), *self._unstored(decision))
-        plan.add(*rollout_status.rejections(outlook, self._inventory, self._now))
+        plan.add(*orphans.forget(self._pool, found), *assignment.forget(self._pool, self._observed.members.values()))
+        for tenant, share in self._shares.items():
+            plan.add(*share.unstored(), *rollout_status.rejections(outlooks[tenant], self._inventory, self._now))
         plan.add(SetStatus(self._pool, pool_status.WRITER, pool_state))
-        plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
-        plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
-        plan.add(*pool_status.events(self._pool, all_members, decision, trouble))
+        plan.add(*self._moved, *removals, *self._jobs())
+        for tenant, share in self._shares.items():
+            plan.add(*rollout_status.statuses(outlooks[tenant], share.definitions, self._inventory, self._now))
+        served = {tenant.name for tenant in self._observed.shares}
+        plan.add(*rollout_status.taken_back(self._pool, served, self._inventory))
+        plan.add(*pool_status.events(self._pool, all_members, decisions, trouble), *self._unserved())
         plan.add(
-            *machine_status.events(self._pool, self._observed.surveys, replaced, found),
-            *orphans.removals(self._pool, found, self._observed.surveys),
+            *machine_status.events(self._pool, surveys, replaced, found),
+            *orphans.removals(self._pool, found, surveys),
         )
-        plan.add(*self._forgotten(decision))
-        for seconds in (
-            decision.look_again,
-            upkeep.waits([member for member, _ in all_members], self._care, self._now),
-        ):
-            if seconds is not None:
-                plan.add(Requeue(seconds))
+        plan.add(*self._forgotten())
+        waits = [upkeep.waits(known, self._care, self._now), *(its.look_again for its in decisions.values())]
+        plan.add(*(Requeue(seconds) for seconds in waits if seconds is not None))
         return plan
 
-    def _staying(self) -> tuple[list[Observation], list[PoolAction]]:
-        """Return the members that should exist, including new ones, and the actions that report abandoned members.
+    def _stay(self) -> list[Observation]:
+        """Return the members that should exist, including new ones.
 
-        A member's data do not move to another host. If its host has left the pool, the member is abandoned, and created
-        again at the next reconciliation.
+        A member's data do not move to another host. If its host has left the pool, the member is abandoned when nothing
+        is done on it any more, and created again at the next reconciliation.
         """
-        staying, moved = [], list[PoolAction]()
+        staying = []
         known = {member.ordinal: member for member in self._observed.members.values()}
         for ordinal in self._ordinals:
             place = self._observed.places.get(ordinal)
             member = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
             member = replace(member, draining_since=None)
-            busy = member.busy(*upkeep.ENDING_JOBS)
-            if place is not None and member.host != place.host and (member.configuration or busy):
-                if not busy:
-                    moved += pool_deletion.give_up(self._pool, member, "its host is off spec.hosts, or gone")
-                continue
-            staying.append(member if place is None else replace(member, host=place.host, address=place.address))
-        return staying, moved
+            if place is None or member.host == place.host:
+                staying.append(member if place is None else replace(member, address=place.address))
+            elif member.busy(*upkeep.ENDING_JOBS):
+                staying.append(member)
+            elif member.configuration:
+                self._moved += pool_deletion.give_up(self._pool, member, "its host is off spec.hosts, or gone")
+            else:
+                staying.append(replace(member, host=place.host, address=place.address))
+        return staying
 
-    def _leaving(self) -> list[Observation]:
+    def _leave(self) -> list[Observation]:
         gone = [
             member
             for member in self._observed.members.values()
@@ -185,96 +218,17 @@ class _Reconciliation:
         ]
         return [replace(member, draining_since=member.draining_since or self._now) for member in gone]
 
-    def _decide(self, staying: Sequence[Observation]) -> Decision:
-        known, made = status(self._pool), self._definitions.release
-        stable = str(known.get("stableRelease") or "")
-        running = releases.in_force(self._pool, self._observed.releases)
-        held = stable or (running.name if running else "")
-        desired = held if made is None or self._too_large or self._changes_hands(staying) else made.name
-        compared = self._stable is not None and made is not None
-        changed = bundles.changed_policies(self._stable, made) if self._stable and made else ()
-        decision = rollout.decide(
-            Situation(
-                stable=stable,
-                desired=desired,
-                rejected=str(known.get("rejectedRelease") or ""),
-                state=self._state(),
-                members=[self._view(member, desired) for member in staying],
-                settings=releases.settings(self._definitions, changed),
-                now=self._now,
-                effect=self._observed.effect,
-                refusal=self._observed.comparison_refusals.get(desired, ""),
-                pipelines=frozenset(pipeline["metadata"]["name"] for pipeline in made.of_kind("Pipeline"))
-                if made
-                else frozenset(),
-                changed=changed,
-                held=self._definitions.held,
-                withdrawal=compared and bundles.withdraws(_existing(self._stable), _existing(made)),
-                first=not stable or (self._stable is not None and not self._stable.of_kind("Pipeline")),
-            )
-        )
-        if self._too_large:
-            return replace(decision, condition=Condition("RolledOut", FALSE, "TooLarge", self._too_large))
-        return decision
+    def _of(self, tenant: Tenant) -> list[Observation]:
+        return [member for member in self._staying if member.tenant == tenant]
 
-    def _state(self) -> State:
-        """Return the state of the rollout, without a candidate that is now forbidden."""
-        state = read(status(self._pool))
-        candidates = [
-            self._releases[release] for release in (state.candidate, state.superseded) if release in self._releases
-        ]
-        return State() if any(releases.forbidden(self._pool, release) for release in candidates) else state
+    def _kept_of(self, tenant: Tenant) -> list[Kept]:
+        return [entry for entry in self._kept if entry.member.tenant == tenant]
 
-    def _changes_hands(self, staying: Sequence[Observation]) -> bool:
-        """Whether members still run the release of another namespace. They have to drop it first."""
-        stable, made = self._stable, self._definitions.release
-        if stable is None or made is None or stable.namespace == made.namespace:
-            return False
-        return any(member.monitor and member.release not in {"", stable.name, made.name} for member in staying)
-
-    def _view(self, member: Observation, candidate: str) -> Member:
-        """Return a member in the form that a rollout needs."""
-        standing = members.standing(member, self._releases, "")
-        return Member(
-            name=member.name,
-            ordinal=member.ordinal,
-            release=member.release,
-            ready=standing.ready,
-            answers=member.monitor is not None,
-            late=member.late,
-            comparable=self._has(member, self._stable),
-            refuses_stable=self._refuses(member, self._stable),
-            message=standing.told,
-            refusal=self._refusal(member, candidate),
-            samples=member.samples,
-        )
-
-    def _refuses(self, member: Observation, release: Release | None) -> bool:
-        label = Bundle(release, self._definitions.facts).label if release else ""
-        return label in member.refused and member.release != _existing(release).name
-
-    def _has(self, member: Observation, release: Release | None) -> bool:
-        label = Bundle(release, self._definitions.facts).label if release else ""
-        return member.monitor is not None and member.monitor.bundle == label != ""
-
-    def _refusal(self, member: Observation, release: str) -> str:
-        """Return a member's message when it refused a release; empty when it did not, or when the facts are the cause.
-
-        The facts are not the cause if some member has accepted the same facts with another release.
-        """
-        bundle = self._bundle(release)
-        if bundle is None or member.release == release or bundle.label not in member.refused:
-            return ""
-        taken = {other.monitor.bundle for other in self._observed.members.values() if other.monitor}
-        facts = bundles.label_parts(bundle.label)[1]
-        proven = self._stable is None or facts in {bundles.label_parts(label)[1] for label in taken}
-        return member.refused[bundle.label].message if proven else ""
-
-    def _kept(self, member: Observation, decision: Decision) -> Kept:
-        bundle = self._bundle(decision.targets.get(member.name, ""))
-        if member.insufficient:
-            bundle = enforcement.empty_bundle(self._pool)
+    def _keep(self, member: Observation) -> Kept:
+        bundle, newest = self._wanted(member)
         place = self._observed.places.get(member.ordinal)
+        if place is not None and place.host != member.host:
+            place = None  # something is still done on it where it was
         image = self._observed.replacements.image(member.ordinal // self._care.jails)
         return Kept(
             member=member,
@@ -282,87 +236,98 @@ class _Reconciliation:
             place=replace(place, image=image) if place else None,
             digest=self._observed.configurations.get(member.name, ""),
             bundle=bundle,
+            newest=newest,
         )
 
-    def _bundle(self, release: str) -> Bundle | None:
-        found = self._releases.get(release)
-        if found is None or (self._definitions.incomplete and found.of_kind("Pipeline")):
-            return None
-        return Bundle(found, self._definitions.facts)
+    def _wanted(self, member: Observation) -> tuple[Bundle | None, str]:
+        """Return the bundle that a member should have (None: the one that it has), and the release at the end.
 
-    def _outlook(self, kept: Sequence[Kept], decision: Decision) -> rollout_status.Outlook:
-        stable = self._bundle(decision.stable)
-        concerned = decision.state.candidate or (decision.rejected if decision.reject else "")
-        monitors = [entry.member.monitor for entry in kept if entry.member.monitor]
-        return rollout_status.Outlook(
-            pool=name(self._pool),
-            decision=decision,
-            stable=stable.release if stable else None,
-            candidate=self._releases.get(concerned),
-            members=sum(1 for entry in kept if entry.standing.ready and entry.member.release),
-            described=pool_status.describe(kept, decision),
-            hash=next((monitor.hash for monitor in monitors if stable and monitor.bundle == stable.label), ""),
-            effect=self._observed.effect,
-        )
+        This is the one place that says what a member gets: of its own namespace, as long as the pool allows this.
+        """
+        empty = enforcement.empty_bundle(self._pool)
+        if member.withdrawn:
+            return empty, empty.release.name
+        share = self._shares.get(member.tenant)
+        if share is None:
+            known = self._observed.shares.get(member.tenant)
+            bundle, newest = None, known.candidate or known.stable if known else ""
+        else:
+            bundle, newest = share.wanted(member), share.newest
+        return (empty if member.insufficient else bundle), newest
 
-    def _trouble(self, staying: Sequence[Observation]) -> Condition | None:
+    def _namespaces(self, leaving: Sequence[tuple[Observation, members.Standing]]) -> list[dict[str, Any]]:
+        """Return the entries of the namespaces that have members, or may have them."""
+        every = [*self._staying, *(member for member, _ in leaving)]
+        withdrawn = {member.tenant: member.withdrawn for member in every if member.withdrawn}
+        entries = []
+        for tenant in (*self._observed.shares, *sorted(withdrawn.keys() - self._observed.shares.keys())):
+            kept, share = self._kept_of(tenant), self._shares.get(tenant)
+            entry = {"name": tenant.name, "uid": tenant.uid}
+            if tenant in withdrawn:
+                entry["withdrawn"] = withdrawn[tenant]
+            elif share is not None:
+                entry |= share.entry(kept)
+            else:
+                kept_before = self._observed.shares[tenant].kept
+                entry |= {key: kept_before[key] for key in shares.KEPT if key in kept_before}
+            entries.append(entry | pool_status.counts(kept, [one for one in leaving if one[0].tenant == tenant]))
+        return entries[: shares.MOST]
+
+    def _unserved(self) -> Iterator[Emit]:
+        """Yield an event when a namespace with pipelines gets no member, because others have them all."""
+        before = {entry.get("uid"): entry.get("replicas") for entry in status(self._pool).get("namespaces") or ()}
+        if not self._kept or self._of(tenants.NOBODY):
+            return
+        for tenant, active in self._claims:
+            if active and not self._of(tenant) and before.get(tenant.uid) != 0:
+                message = (
+                    f"namespace {tenant.name} has pipelines for the pool, and no member is left for it: raise "
+                    "spec.replicas, or give up members of a namespace that may not use the pool any more"
+                )
+                yield Emit(self._pool, WARNING, "NoMembers", message)
+
+    def _trouble(self) -> Condition | None:
         """Return the reason why no members can be made, as the condition Provisioned."""
         if self._observed.configuration_error is not None:
             return Condition("Provisioned", FALSE, *self._observed.configuration_error)
-        if any(member.ordinal not in self._observed.places for member in staying):
+        if any(member.ordinal not in self._observed.places for member in self._staying):
             why = self._observed.unplaced or ("TooFewHosts", "the hosts of the pool take no more members")
             return Condition("Provisioned", FALSE, *why)
         return None
 
-    def _jobs(self, kept: Sequence[Kept], leaving: Sequence[Observation], decision: Decision) -> Iterator[PoolAction]:
-        stable_only = decision.state.candidate and len(set(decision.targets.values())) > 1
-        guarded = (
-            {member for member, release in decision.targets.items() if release == decision.stable}
-            if stable_only
-            else ()
-        )
-        installing = set()
-        for installation in upkeep.provision(kept, self._care, guarded, self._now):
+    def _jobs(self) -> Iterator[PoolAction]:
+        guarded = [share.guarded for share in self._shares.values()]
+        installing = set[str]()
+        for installation in upkeep.provision(self._kept, self._care, guarded, self._now):
             installing |= {place.name for place in installation.members}
             yield installation
-        for entry in kept:
+        for entry in self._kept:
             action = None if entry.member.name in installing else upkeep.serve(entry, self._now)
             if action is not None:
                 yield action
-        for member in leaving:
-            # New facts also reach members that are being drained: a revocation has to hold for their sessions, too.
-            bundle = self._bundle(member.release)
+        yield from self._of_leaving()
+        for share in self._shares.values():
+            yield from share.comparison(installing)
+
+    def _of_leaving(self) -> Iterator[ApplyBundle]:
+        """Yield what members that are being drained still get.
+
+        New facts reach them, because a revocation has to hold for their sessions, too; and what their namespace may not
+        run any more ends there, too.
+        """
+        for member in self._leaving:
+            share = self._shares.get(member.tenant)
+            bundle = enforcement.empty_bundle(self._pool) if member.withdrawn else None
+            if bundle is None and share is not None:
+                bundle = share.bundle(member.release)
             standing = members.standing(member, self._releases, "")
             action = upkeep.serve(Kept(member, standing, None, "", bundle), self._now)
             if isinstance(action, ApplyBundle):
                 yield action
-        if decision.comparison is not None and decision.comparison.member not in installing:
-            yield decision.comparison
 
-    def _unstored(self, decision: Decision) -> Iterator[StoreRelease]:
-        needed = {decision.stable, decision.state.candidate, *decision.targets.values()}
-        for release in sorted(needed & (self._releases.keys() - self._observed.releases.keys())):
-            yield StoreRelease(self._releases[release])
-
-    def _forgotten(self, decision: Decision) -> Iterator[ForgetReleases]:
-        needed = {decision.stable, decision.rejected, decision.state.candidate, decision.state.superseded} - {""}
-        if releases_named(self._pool) - needed:
+    def _forgotten(self) -> Iterator[ForgetReleases]:
+        needed = {release for share in self._shares.values() for release in share.needed}
+        waiting = [share for tenant, share in self._observed.shares.items() if tenant not in self._shares]
+        needed |= {release for share in waiting for release in shares.named(share.kept)}
+        if shares.releases_named(self._pool) - needed:
             yield ForgetReleases(name(self._pool), frozenset(needed))
-
-
-def _existing(release: Release | None) -> Release:
-    if release is None:
-        raise LookupError("a release that was found before is missing")
-    return release
-
-
-def _too_large(pool: Object, observed: Observed) -> str:
-    """Say why the wanted release cannot be stored; empty when it can be, or is stored already."""
-    made = observed.definitions.release
-    if made is None or made.name in observed.releases:
-        return ""
-    try:
-        bundles.store(made, pool, "")
-    except bundles.ReleaseError as error:
-        return str(error)
-    return ""

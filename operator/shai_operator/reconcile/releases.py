@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Chooses the definitions that a pool runs from all objects of the cluster.
+"""Chooses the definitions that a namespace runs on its share of a pool.
 
 A pipeline that cannot run as its spec says keeps running as in the release in force: a typing mistake must stop neither
 it nor the pipelines beside it. A mode that the pool no longer allows is different: a pipeline that runs in it is taken
@@ -22,10 +22,9 @@ from shai_operator.reconcile.objects import (
     namespace,
     reference,
     spec,
-    status,
     uid,
 )
-from shai_operator.reconcile.rollout_state import Settings, Step, read
+from shai_operator.reconcile.rollout_state import Settings, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,17 +32,16 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Facts, Manifest, Release
     from shai_operator.reconcile.conditions import Condition
     from shai_operator.reconcile.objects import Object, Reference
+    from shai_operator.reconcile.shares import Share
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """The definitions that a pool runs."""
+    """The definitions that a namespace runs on its share of a pool."""
 
-    pool: str
     namespace: str
-    """The namespace whose pipelines the pool serves; empty when it serves none."""
     release: Release | None
-    """The release to run; None when the pool has, and had, none."""
+    """The release to run; None when the share has, and had, none."""
     facts: Facts
     incomplete: bool = False
     """Whether facts are missing, because the pool does not allow their source: no pipeline may run with the others."""
@@ -58,46 +56,41 @@ class Definitions:
 
 
 def build(
-    inventory: Inventory, pool: Object, refused: Mapping[Reference, Condition] | None, stored: Mapping[str, Release]
+    inventory: Inventory, share: Share, refused: Mapping[Reference, Condition] | None, stored: Mapping[str, Release]
 ) -> Definitions:
-    """Build the definitions of a pool.
+    """Build the definitions for a share of a pool, whose namespace the pool allows.
 
     ``refused`` are the pipelines that `definitions.refused` returns; only these can be left out. ``stored`` are the
-    releases that the pool's status names. While the release `in_force` belongs to another namespace, the new release is
-    empty: the pool drops the pipelines of one namespace before it runs those of the next. While the pool is
-    `withdrawing` something, or ``refused`` is None, the new release is what the pool allows of the release in force.
-    While it does not allow a source of facts, the new release is empty. Such releases only remove something, so they
-    are not rolled out in steps: nothing in an author's spec can delay them.
+    releases that the pool's status names. While the share is `withdrawing` something, or ``refused`` is None, the new
+    release is what the pool allows of the release in force. While the pool does not allow a source of facts, the new
+    release is empty. Such releases only remove something, so they are not rolled out in steps: nothing in an author's
+    spec can delay them.
     """
-    running = in_force(pool, stored)
-    served = tenancy.served_namespace(pool, running)
-    leaving = running is not None and running.namespace != served and bool(running.of_kind("Pipeline"))
-    known = [] if leaving else inventory.all("Pipeline", served)
+    pool, space, running = share.pool, share.tenant.name, in_force(share, stored)
+    known = inventory.all("Pipeline", space)
     own = [pipeline for pipeline in known if references.pool(pipeline) == name(pool) and not deleting(pipeline)]
     own.sort(key=lambda pipeline: (created(pipeline), uid(pipeline)))
     problems = refused or {}
     chosen = [pipeline for pipeline in own if reference(pipeline) not in problems]
     left_out = {ref: problems[ref] for ref in map(reference, own) if ref in problems}
     present = _Gathered()
-    frozen = refused is None or withdrawing(pool, stored)
-    incomplete = bool(sources.refusals(pool, inventory, served))
+    frozen = refused is None or withdrawing(share, stored)
+    incomplete = bool(sources.refusals(pool, inventory, space))
     for pipeline in () if frozen or incomplete else chosen:
         present.add_pipeline(pipeline, inventory)
-    if running is not None and running.namespace == served and not incomplete:
+    if running is not None and running.namespace == space and not incomplete:
         names = map(name, running.of_kind("Pipeline")) if frozen else (ref.name for ref in left_out)
-        _carry(present, pool, running, names)
+        _carry(present, share, running, names)
     made = None
-    if running is not None or present.manifests or _begun(pool):
-        # A pool that has lost its last pipeline gets a release without pipelines, even during its first rollout.
-        space = running.namespace if running is not None and (leaving or not served) else served
+    if running is not None or present.manifests or _begun(share):
+        # A namespace that has lost its last pipeline gets a release without pipelines, even during its first rollout.
         made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
-    found = [inventory.find("Policy", served, policy) for policy in present.revisions]
+    found = [inventory.find("Policy", space, policy) for policy in present.revisions]
     used = tuple(policy for policy in found if policy is not None)
     return Definitions(
-        pool=name(pool),
-        namespace=served,
+        namespace=space,
         release=made,
-        facts=facts(pool, inventory, served),
+        facts=facts(pool, inventory, space),
         incomplete=incomplete,
         pipelines=tuple(chosen),
         policies=tuple(sorted(used, key=name)),
@@ -113,32 +106,28 @@ def facts(pool: Object, inventory: Inventory, space: str) -> Facts:
     return bundles.facts([*allowed, *tenancy.principals(inventory, space)])
 
 
-def in_force(pool: Object, stored: Mapping[str, Release]) -> Release | None:
+def in_force(share: Share, stored: Mapping[str, Release]) -> Release | None:
     """Return the stable release or, before there is one, the candidate, which all members get at once."""
-    known = status(pool)
-    return stored.get(str(known.get("stableRelease") or known.get("candidateRelease") or ""))
+    return stored.get(share.stable or share.candidate)
 
 
-def withdrawing(pool: Object, stored: Mapping[str, Release]) -> bool:
+def withdrawing(share: Share, stored: Mapping[str, Release]) -> bool:
     """Whether members may run something that the pool does not allow: in the stable release or in a candidate."""
-    known = status(pool)
-    named = {known.get("stableRelease"), known.get("candidateRelease"), read(known).superseded}
-    return any(called in named and forbidden(pool, release) for called, release in stored.items())
+    named = {share.stable, share.candidate, share.state.superseded}
+    return any(called in named and forbidden(share, release) for called, release in stored.items())
 
 
-def _begun(pool: Object) -> bool:
-    """Whether a pool without a stable release has a first one under way, or members that run one."""
-    known = status(pool)
-    runs = [known.get("candidateRelease"), *(row.get("release") for row in known.get("members") or ())]
-    return not known.get("stableRelease") and any(runs)
+def _begun(share: Share) -> bool:
+    """Whether a share without a stable release has a first one under way, or members that run one."""
+    return not share.stable and bool(share.candidate or share.running)
 
 
-def forbidden(pool: Object, release: Release) -> frozenset[str]:
+def forbidden(share: Share, release: Release) -> frozenset[str]:
     """Return the pipelines of a release that a pool does not allow: for the namespace, mode, address or store."""
     pipelines = release.of_kind("Pipeline")
-    if release.namespace == tenancy.served_namespace(pool, release):
+    if release.namespace == share.tenant.name:
         known = _inventory(release)
-        pipelines = tuple(pipeline for pipeline in pipelines if _refused(pool, pipeline, known))
+        pipelines = tuple(pipeline for pipeline in pipelines if _refused(share, pipeline, known))
     return frozenset(name(pipeline) for pipeline in pipelines)
 
 
@@ -191,7 +180,7 @@ def _existing(obj: Object | None) -> Object:
     return obj
 
 
-def _carry(present: _Gathered, pool: Object, running: Release, names: Iterable[str]) -> None:
+def _carry(present: _Gathered, share: Share, running: Release, names: Iterable[str]) -> None:
     """Add pipelines that cannot be replaced now as the release in force has them, as far as the pool still allows them.
 
     A task or policy that they share with an accepted pipeline is taken in the version that the accepted pipeline needs.
@@ -200,7 +189,7 @@ def _carry(present: _Gathered, pool: Object, running: Release, names: Iterable[s
     known = _inventory(running)
     for pipeline in names:
         kept = known.find("Pipeline", "", pipeline)
-        if kept is None or _refused(pool, kept, known):
+        if kept is None or _refused(share, kept, known):
             continue
         used = references.policies(kept, known)
         needed = [*(("Task", task) for task in references.tasks(kept)), *(("Policy", policy) for policy in used)]
@@ -218,14 +207,14 @@ def _inventory(release: Release) -> Inventory:
     return known
 
 
-def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
+def _refused(share: Share, pipeline: Object, known: Inventory) -> bool:
     """Whether a pool does not allow a pipeline of a release; ``known`` is the release's inventory."""
     used = references.policies(pipeline, known)
     tried = [(policy, policies.mode(_existing(known.find("Policy", "", policy)))) for policy in used]
     return bool(
-        tenancy.mode_refusal(pool, [references.mode(pipeline)], tried)
-        or addresses.refusal(pool, pipeline)
-        or sources.store_refusal(pool, pipeline)
+        tenancy.mode_refusal(share.pool, [references.mode(pipeline)], tried)
+        or addresses.refusal(share.pool, share.tenant, pipeline)
+        or sources.store_refusal(share.pool, pipeline)
     )
 
 

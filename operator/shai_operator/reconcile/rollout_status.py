@@ -7,7 +7,7 @@ changes the fields of the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import conditions, policies, references, tenancy
@@ -17,7 +17,7 @@ from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.objects import created, name, namespace, status, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from shai_operator.reconcile.bundles import Release
@@ -31,7 +31,7 @@ WRITER = "shai-operator-rollout"
 
 @dataclass(frozen=True)
 class Outlook:
-    """A pool's decision, for the statuses of its pipelines and policies."""
+    """The decision for a share of a pool, for the statuses of its pipelines and policies."""
 
     pool: str
     decision: Decision
@@ -40,9 +40,9 @@ class Outlook:
     candidate: Release | None
     """The candidate that is under way, or that this decision rejects."""
     members: int
-    """The number of members that serve."""
+    """The number of its members that serve."""
     described: Mapping[str, Any]
-    """The pool's status.rollout."""
+    """The state of its rollout, as the pool's status has it."""
     hash: str = ""
     """The monitors' hash of the stable bundle; empty when no member has reported it yet."""
     effect: Effect | None = None
@@ -153,24 +153,17 @@ def _policy_condition(obj: Object, outlook: Outlook, revisions: Mapping[str, str
 
 
 def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
-    """Yield the rollout part of the status of every pipeline and every policy of a pool.
+    """Yield the rollout part of the status of every pipeline and every policy of a namespace that a pool serves.
 
-    If pipelines of several pools name a policy, only one pool writes about it. The status of pipelines of a namespace
-    that the pool served before is removed.
+    If pipelines of several pools name a policy, only one pool writes about it.
     """
-    space = definitions.namespace
-    if outlook.stable is not None and outlook.stable.namespace != space:
-        outlook = replace(outlook, stable=None)
     waiting = [inventory.get(ref) for ref in definitions.left_out]
     for obj in (*definitions.pipelines, *(waiter for waiter in waiting if waiter is not None)):
         yield pipeline(obj, outlook, now)
-    for obj in inventory.all("Pipeline"):
-        if namespace(obj) != space and outlook.pool == references.pool(obj) == status(obj).get("pool"):
-            yield SetStatus(obj, WRITER, {})
-    homes = _homes(space, inventory)
+    homes = _homes(definitions.namespace, inventory)
     releases = [release for release in (outlook.stable, outlook.candidate, definitions.release) if release is not None]
     running = {policy_name for release in releases for policy_name in release.revisions}
-    for obj in inventory.all("Policy", space):
+    for obj in inventory.all("Policy", definitions.namespace):
         policy_name = name(obj)
         if policy_name in outlook.decision.reject:
             continue  # already written, before the pool's status
@@ -178,3 +171,10 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
             yield policy(obj, outlook, now)
         elif policy_name not in running and policy_name not in homes and status(obj).get("stableRevision"):
             yield SetStatus(obj, WRITER, {})  # no pipeline names it any more
+
+
+def taken_back(pool: Object, served: Collection[str], inventory: Inventory) -> Iterator[SetStatus]:
+    """Yield the removal of what a pool has said of pipelines of namespaces that it does not serve any more."""
+    for obj in inventory.all("Pipeline"):
+        if namespace(obj) not in served and name(pool) == references.pool(obj) == status(obj).get("pool"):
+            yield SetStatus(obj, WRITER, {})

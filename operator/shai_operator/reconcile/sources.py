@@ -43,7 +43,8 @@ def source_refusal(source: Object, inventory: Inventory) -> str:
     space = namespace(source)
     for pool_name in sorted({references.pool(pipeline) for pipeline in inventory.all("Pipeline", space)}):
         pool = inventory.find("JailPool", "", pool_name)
-        if pool is not None and tenancy.served_namespace(pool) == space and (why := _refusal(pool, source)):
+        serves = pool is not None and tenancy.serves(pool, space, inventory)
+        if pool is not None and serves and (why := _refusal(pool, source)):
             return why
     return ""
 

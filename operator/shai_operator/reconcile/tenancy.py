@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pipelines that a pool runs, their modes, and the principals that they know.
+"""The namespaces that a pool serves, the modes in which their pipelines run, and the principals that they know.
 
 The owner of the JailPool decides. A pipeline does not get a pool because it is older or has waited longer than another
 one. A pipeline that a pool does not allow has no effect on the pool.
@@ -7,36 +7,115 @@ one. A pipeline that a pool does not allow has no effect on the pool.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shai_operator.reconcile import references
+from shai_operator.reconcile import references, selectors, shares, tenants
 from shai_operator.reconcile.conditions import FALSE, Condition
-from shai_operator.reconcile.objects import name, namespace, spec, status
+from shai_operator.reconcile.objects import GROUP, deleting, name, namespace, spec
+from shai_operator.reconcile.shares import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.tenants import Tenant
 
 DEFAULT_MODES = ("shai", "dynamic", "dynamic-lazy")
 _AUDIT, _ENFORCE = "audit", "Enforce"
+DISCARD = f"{GROUP}/discard-members"
+"""The annotation of a JailPool with the names of namespaces that may not use it any more, separated by commas: their
+members are removed with their data."""
 
 
-def served_namespace(pool: Object, stable: Release | None = None) -> str:
-    """Return the namespace whose pipelines a pool runs; empty: none.
+class Claim(NamedTuple):
+    """A namespace that gets a part of a pool's members."""
 
-    A pool that does not name namespaces keeps the one that it serves, because pools were made before this field
-    existed. ``stable`` is its release in force, which names the namespace when the status does not yet.
+    tenant: Tenant
+    active: bool
+    """Whether it has a pipeline for the pool. A part that nobody uses yet is kept free."""
+
+
+def allows(pool: Object, found: Object, inventory: Inventory, stored: Mapping[str, Release] | None = None) -> bool:
+    """Whether a pool runs the pipelines of a Namespace.
+
+    A pool that says nothing of namespaces keeps those that it serves, because pools were made before this field
+    existed; for ``stored`` see `shares.of`.
     """
-    allowed = spec(pool).get("allowedNamespaces")
-    if allowed is not None:
-        names = allowed.get("names") or ()
-        return str(names[0]) if names else ""
-    known = status(pool).get("namespace")
-    if known is None and stable is not None:
-        return stable.namespace
-    return str(known or "")
+    given = _given(pool)
+    if given is None:
+        return tenants.of(found) in shares.of(pool, inventory, stored)
+    labels = found["metadata"].get("labels") or {}
+    return name(found) in (given.get("names") or ()) or selectors.matches(given.get("selector"), labels)
+
+
+def allowed(pool: Object, inventory: Inventory, stored: Mapping[str, Release] | None = None) -> tuple[Tenant, ...]:
+    """Return the namespaces that a pool `allows`: those that it names, in its order, then the others by name."""
+    order = {called: number for number, called in enumerate((_given(pool) or {}).get("names") or ())}
+    found = [obj for obj in inventory.all("Namespace") if allows(pool, obj, inventory, stored)]
+    found.sort(key=lambda obj: (order.get(name(obj), len(order)), name(obj)))
+    return tuple(map(tenants.of, found))
+
+
+def serves(pool: Object, called: str, inventory: Inventory) -> bool:
+    """Whether a pool runs the pipelines of the namespace that has this name now."""
+    found = inventory.find("Namespace", "", called)
+    return found is not None and allows(pool, found, inventory)
+
+
+def claims(pool: Object, inventory: Inventory, stored: Mapping[str, Release] | None = None) -> tuple[Claim, ...]:
+    """Return the namespaces that get a part of a pool's members, in the order of `allowed`.
+
+    A namespace that the pool names gets its part from the beginning, and one that the selector finds when it has a
+    pipeline for the pool: a selector may find any number of namespaces. One that is being deleted gets nothing more.
+    """
+    using = {
+        namespace(pipeline)
+        for pipeline in inventory.all("Pipeline")
+        if references.pool(pipeline) == name(pool) and not deleting(pipeline)
+    }
+    given = _given(pool)
+    found = []
+    for tenant in allowed(pool, inventory, stored):
+        named = given is None or tenant.name in (given.get("names") or ())
+        active = tenant.name in using
+        if (named or active) and not deleting(inventory.find("Namespace", "", tenant.name) or {"metadata": {}}):
+            found.append(Claim(tenant, active))
+    return tuple(found)
+
+
+def served(pool: Object, inventory: Inventory, stored: Mapping[str, Release] | None = None) -> dict[Tenant, Share]:
+    """Return the shares of the namespaces that a pool allows: of those that have members, and of those that claim some.
+
+    There are no more than a status has room for; those that have members come first.
+    """
+    known = shares.of(pool, inventory, stored)
+    claiming = {claim.tenant for claim in claims(pool, inventory, stored)}
+    wanted = [tenant for tenant in allowed(pool, inventory, stored) if tenant in claiming or tenant in known]
+    wanted.sort(key=lambda tenant: tenant not in known)
+    return {tenant: known.get(tenant, Share(pool, tenant)) for tenant in wanted[: shares.MOST]}
+
+
+def withdrawal(pool: Object, tenant: Tenant, may: Iterable[Tenant], inventory: Inventory) -> str:
+    """Say why a member's namespace may not use the pool any more; empty: it is among those that ``may``."""
+    if tenant == tenants.NOBODY or tenant in may:
+        return ""
+    present = tenants.find(tenant.name, inventory)
+    why = f"namespace {tenant.name} may not use the pool any more"
+    if present is None:
+        why = f"namespace {tenant.name} was deleted"
+    elif present != tenant:
+        why = f"namespace {tenant.name} was deleted, and another one has this name now"
+    again = "Allow it again in spec.allowedNamespaces, or delete" if present == tenant else "Delete"
+    return (
+        f"{why}: it runs nothing, and keeps its data. {again} the members of this namespace with their data: kubectl "
+        f"annotate --overwrite jailpool {name(pool)} {DISCARD}={tenant.name}"
+    )
+
+
+def _given(pool: Object) -> Mapping[str, Any] | None:
+    given: Mapping[str, Any] | None = spec(pool).get("allowedNamespaces")
+    return given
 
 
 def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
@@ -50,9 +129,9 @@ def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
         message = f"there is no JailPool {pool}; create it, or set spec.pool to one that exists"
         return Condition("Accepted", FALSE, "PoolMissing", message)
     space = namespace(pipeline)
-    if served_namespace(obj) != space:
+    if not serves(obj, space, inventory):
         message = (
-            f"JailPool {name(obj)} does not serve namespace {space}; ask its owner to name the namespace in "
+            f"JailPool {name(obj)} does not serve namespace {space}; ask its owner to allow the namespace in "
             "spec.allowedNamespaces, or set spec.pool to another pool"
         )
         return Condition("Accepted", FALSE, "NamespaceNotAllowed", message)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -18,6 +18,7 @@ from shai_operator.reconcile.members import (
     ProvisionMembers,
     RemoveMembers,
 )
+from shai_operator.reconcile.tenants import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -78,9 +79,11 @@ def ordinals(
 ) -> tuple[int, ...]:
     """Choose the ordinals of the members that should exist: as many as the pool has replicas, and ``surge`` more.
 
-    If there are too many members, those with the highest ordinals are removed first, or those that are not ready. If
-    there are too few, members that are being drained are kept before new ones are made, unless their removal has
-    started. Those in ``held`` are removed for now, and no others take their places.
+    If there are too many members, those that belong to no namespace are removed first, then those of the namespace that
+    has the most: no namespace loses its last one while another has two. Among them, those with the highest ordinals are
+    removed first, or those that are not ready. If there are too few, members that are being drained are kept before new
+    ones are made, unless their removal has started. Those in ``held`` are removed for now, and no others take their
+    places.
     """
     size = wanted.replicas + surge
     staying, leaving, free = [], [], []
@@ -92,9 +95,9 @@ def ordinals(
         else:
             leaving.append(member)
     if len(staying) >= size:
-        staying.sort(key=lambda member: (wanted.unready_first and not _up(member), member.ordinal))
-        chosen = {member.ordinal for member in staying[:size]}
-        return tuple(sorted(chosen - set(held)))
+        while len(staying) > size:
+            staying.remove(_first_to_go(staying, wanted, held))
+        return tuple(sorted({member.ordinal for member in staying} - set(held)))
     chosen = {member.ordinal for member in staying}
     chosen.update(sorted(member.ordinal for member in free)[: size - len(chosen)])
     taken = chosen | {member.ordinal for member in leaving} | {member.ordinal for member in free}
@@ -104,6 +107,20 @@ def ordinals(
             chosen.add(ordinal)
         ordinal += 1
     return tuple(sorted(chosen - set(held)))
+
+
+def _first_to_go(staying: Sequence[Observation], wanted: Care, held: Collection[int]) -> Observation:
+    sizes = Counter(member.tenant for member in staying)
+    sizes[NOBODY] = len(staying) + 1
+
+    def rank(member: Observation) -> tuple[bool, int, bool, int]:
+        return member.ordinal in held, sizes[member.tenant], _unready(member, wanted), member.ordinal
+
+    return max(staying, key=rank)
+
+
+def _unready(member: Observation, wanted: Care) -> bool:
+    return wanted.unready_first and not _up(member)
 
 
 def _up(member: Observation) -> bool:
@@ -122,33 +139,38 @@ class Kept:
     """The digest with which to provision the member; empty when it is not known, and the member stays as it is."""
     bundle: Bundle | None
     """The bundle that the member should have in force; None: the one that it has."""
+    newest: str = ""
+    """The release that the member has when nothing is under way; empty: none is wanted."""
 
 
 def provision(
-    kept: Sequence[Kept], wanted: Care, guarded: Collection[str], now: datetime
+    kept: Sequence[Kept], wanted: Care, guarded: Collection[frozenset[str]], now: datetime
 ) -> Iterator[ProvisionMembers]:
     """Yield installations: new members, members that do not answer, and as many others as may be unavailable.
 
     The others are members whose configuration has changed or whose certificate ends soon. Members that share a virtual
     machine are taken together, even if they are more than may be unavailable, when no other member is away.
 
-    At least one of the members ``guarded`` stays ready: a rollout needs a member with the stable release for
-    comparison.
+    At least one of each group of members in ``guarded`` stays ready: a rollout needs a member with the stable release
+    for comparison. Members that run nothing, because their namespace may not use the pool, are not missed.
     """
-    away = sum(1 for entry in kept if entry.member.configuration and not entry.standing.ready)
+    away = sum(
+        1 for entry in kept if entry.member.configuration and not entry.standing.ready and not entry.member.withdrawn
+    )
     away += max(wanted.replicas - len(kept), 0)  # those that go with virtual machines that are replaced
     budget = wanted.unavailable - away
-    guards = sum(1 for entry in kept if entry.member.name in guarded and entry.standing.ready)
+    ready = {entry.member.name for entry in kept if entry.standing.ready}
+    guards = [set(group & ready) for group in guarded]
     due: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for _, unit in groupby(kept, key=lambda entry: entry.member.ordinal // wanted.jails):
         causes = [(entry, _cause(entry, wanted, now)) for entry in unit if entry.place is not None]
         updated = [entry for entry, cause in causes if cause in {_CHANGED, _EXPIRING} and entry.standing.ready]
-        going = sum(1 for entry in updated if entry.member.name in guarded)
+        going = {entry.member.name for entry in updated}
         allowed = len(updated) <= budget or budget == wanted.unavailable > 0
-        if updated and (not allowed or (going and going >= guards)):
+        if updated and (not allowed or any(group and group <= going for group in guards)):
             causes = [(entry, cause) for entry, cause in causes if entry not in updated]
         else:
-            budget, guards = budget - len(updated), guards - going
+            budget, guards = budget - len(updated), [group - going for group in guards]
         for entry, cause in causes:
             if cause and entry.place is not None:
                 due[entry.place.host, cause].append(entry.place)

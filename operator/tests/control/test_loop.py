@@ -22,7 +22,7 @@ def test_a_status_that_the_operator_has_written_itself_is_news_when_it_is_seen()
     loop.redefined.clear()
     loop.take(pool)
     assert loop.redefined == {}
-    written = {**pool, "status": {"stableRelease": "shai-release-0"}}
+    written = {**pool, "status": {"namespaces": [{"name": "search", "uid": "u", "stableRelease": "shai-release-0"}]}}
     loop.inventory.put(written)
     loop.take(written)
     assert list(loop.redefined) == ["search"]

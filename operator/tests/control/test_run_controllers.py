@@ -30,7 +30,7 @@ from shai_operator.reconcile.objects import Inventory, Reference, reference, sta
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 from tests.control.queues import idle
-from tests.reconcile.builders import FOR_SEARCH, condition, resource
+from tests.reconcile.builders import FOR_SEARCH, OWNED, condition, resource, space
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -101,8 +101,9 @@ class World:
         self.loop = Loop(self.inventory, cast("Executor", self.written))
         self.jobs = Jobs()
         ready = [condition("Ready", "True"), condition("Analyzed", "True")]
+        self.put(space("search"))
         self.put(resource("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
-        row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
+        row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234", **OWNED}
         spec = {
             **FOR_SEARCH,
             "allowedModes": ["shai", "baseline"],

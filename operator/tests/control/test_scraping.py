@@ -21,7 +21,7 @@ from shai_operator.control.settings import Settings, SettingsError
 from shai_operator.providers import authority
 from shai_operator.providers.authority import Identity
 from shai_operator.reconcile.objects import reference
-from tests.reconcile.builders import inventory, resource
+from tests.reconcile.builders import OWNED, inventory, resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,11 +34,18 @@ ROOT = authority.create()
 
 
 def row(ordinal: int, **more: str) -> dict[str, Any]:
-    return {"name": f"red-{ordinal}", "ordinal": ordinal, "address": f"10.0.0.{ordinal}", "configuration": "c", **more}
+    return {
+        "name": f"red-{ordinal}",
+        "ordinal": ordinal,
+        "address": f"10.0.0.{ordinal}",
+        "configuration": "c",
+        **OWNED,
+        **more,
+    }
 
 
 def pool(*rows: dict[str, Any], **spec: Any) -> Object:
-    return resource("JailPool", "red", {"provider": "linux", **spec}, {"namespace": "search", "members": list(rows)})
+    return resource("JailPool", "red", {"provider": "linux", **spec}, {"members": list(rows)})
 
 
 class FakeCluster:

@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shai_operator.metrics import exposition
 from shai_operator.metrics.exposition import Format
-from shai_operator.metrics.samples import CANARY, COMPLETED, STABLE, Snapshot, objects
+from shai_operator.metrics.samples import CANARY, COMPLETED, STABLE, Sharing, Snapshot, objects
 from shai_operator.reconcile.judging import Usage
-from tests.reconcile.builders import condition, inventory, resource
+from tests.reconcile.builders import OWNED, condition, inventory, resource
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object
@@ -21,9 +21,11 @@ POOL = resource(
     "default",
     {"provider": "linux", "replicas": 3, "hosts": [{"name": "red"}, {"name": "lost", "state": "Gone"}]},
     {
-        "namespace": "search", "replicas": 2, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 2,
-        "stableRelease": "old", "candidateRelease": "new",
-        "rollout": {"release": "new", "step": 1, "steps": 2, "reason": "Inconclusive"},
+        "replicas": 2, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 2,
+        "namespaces": [
+            {"name": "search", "uid": "uid-search-1", "stableRelease": "old", "candidateRelease": "new",
+             "rollout": {"release": "new", "step": 1, "steps": 2, "reason": "Inconclusive"}},
+        ],
         "hosts": [
             {"name": "red", "reached": "True", "freeMemoryMebibytes": 2048, "virtualMachines": 2, "jails": 3},
             {"name": "blue", "reached": "False", "freeMemoryMebibytes": 0, "virtualMachines": 1, "jails": 1},
@@ -41,8 +43,9 @@ POOL = resource(
         ],
         "members": [
             {"name": "default-0", "ordinal": 0, "host": "red", "address": "10.0.0.1", "image": "v1", "release": "new",
-             "configuration": "c", "ready": "True", "reason": "Ready", "message": "fine"},
-            {"name": "default-1", "ordinal": 1, "ready": "False", "reason": "Unreachable", "message": "no answer"},
+             "configuration": "c", "ready": "True", "reason": "Ready", "message": "fine", **OWNED},
+            {"name": "default-1", "ordinal": 1, "ready": "False", "reason": "Unreachable", "message": "no answer",
+             **OWNED},
         ],
     },
 )  # fmt: skip
@@ -106,6 +109,7 @@ BENCHMARK = resource(
     },
 )  # fmt: skip
 
+SHARING = Sharing("default", "search")
 TRACKS = {STABLE: Usage(200, 1000, 10, 400_000), CANARY: Usage(100, 400, 100, 300_000)}
 
 
@@ -114,8 +118,8 @@ def snapshot(*present: Object) -> Snapshot:
     known = present or (POOL, POLICY, PIPELINE, *RUNS, BENCHMARK)
     return Snapshot(
         objects=objects(inventory(*known)),
-        tracks={"default": TRACKS},
-        rollouts={"default": {COMPLETED: 4}},
+        tracks={SHARING: TRACKS},
+        rollouts={SHARING: {COMPLETED: 4}},
         version="v1",
         certificate_ends=1.8e9,
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shai_operator.reconcile import definitions, policies, tenancy
+from shai_operator.reconcile import definitions, policies
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.definitions import Verdict
-from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, name, reference
+from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, name, namespace, reference
 from shai_operator.reconcile.seals import Seal
+from shai_operator.reconcile.tenants import Tenant
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.actions import Plan
@@ -61,9 +62,26 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> d
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED}
 
 
+def tenant(called: str, number: int = 1) -> Tenant:
+    """Return the tenant that the Namespace `space` is; one that gets its name later has another number."""
+    return Tenant(called, f"uid-{called}-{number}")
+
+
+def space(called: str, number: int = 1, **labels: str) -> Object:
+    """Make a Namespace."""
+    made = tenant(called, number)
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": called, "uid": made.uid, "labels": labels}}
+
+
+OWNED = {"namespace": "search", "namespaceUID": tenant("search").uid}
+"""Fields of the row of a member that belongs to the namespace of `resource`."""
+
+
 def inventory(*objects: Object) -> Inventory:
-    """Make an inventory of these objects."""
+    """Make an inventory of these objects and of their namespaces."""
     known = Inventory(genuine)
+    for called in sorted({"search", *(namespace(obj) for obj in objects)} - {""}):
+        known.put(space(called))
     for obj in objects:
         known.put(obj)
     return known
@@ -75,13 +93,13 @@ def valid(known: Inventory) -> dict[Reference, Verdict]:
     return {reference(obj): Verdict() for kind in kinds for obj in known.all(kind)}
 
 
-def refused(pool: Object, known: Inventory, **problems: Verdict) -> dict[Reference, Condition]:
-    """Return a pool's pipelines that are not accepted; ``problems`` are verdicts on pipelines, by name."""
+def refused(
+    pool: Object, known: Inventory, called: str = "search", /, **problems: Verdict
+) -> dict[Reference, Condition]:
+    """Return a namespace's pipelines of a pool that are not accepted; ``problems`` are verdicts on them, by name."""
     pipelines = {reference(found): name(found) for found in known.all("Pipeline")}
-    verdicts = valid(known) | {
-        pipeline: problems[called] for pipeline, called in pipelines.items() if called in problems
-    }
-    found = definitions.refused(name(pool), tenancy.served_namespace(pool), verdicts, known)
+    verdicts = valid(known) | {pipeline: problems[its] for pipeline, its in pipelines.items() if its in problems}
+    found = definitions.refused(name(pool), called, verdicts, known)
     assert found is not None
     return found
 

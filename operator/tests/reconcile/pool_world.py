@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import bundles, members, policies, pools, releases
+from shai_operator.reconcile import bundles, members, policies, pools, releases, shares, tenancy
 from shai_operator.reconcile.actions import Emit, Requeue, SetAnnotation, SetFinalizer, SetStatus
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.machines import Replacements
@@ -28,14 +28,15 @@ from shai_operator.reconcile.members import (
     RemoveMembers,
     Sample,
 )
-from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference
-from shai_operator.reconcile.pools import ForgetReleases, Observed, StoreRelease
-from shai_operator.reconcile.rollout_state import NeedComparison
+from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference, uid
+from shai_operator.reconcile.pools import CompareBundles, ForgetReleases, Observed, StoreRelease
+from shai_operator.reconcile.tenants import Tenant
 from tests.reconcile import builders
 from tests.reconcile.builders import FOR_SEARCH, genuine, refused, resource
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Bundle, Release
+    from shai_operator.reconcile.conditions import Condition
     from shai_operator.reconcile.pools import PoolPlan
 
 POOL = Reference("JailPool", "", "default")
@@ -48,6 +49,8 @@ class Machine:
     host: str
     configuration: str
     bundle: Bundle | None = None
+    written: set[Tenant] = field(default_factory=set)
+    """The namespaces whose tasks have written data here."""
     alive: bool = True
     tasks: dict[tuple[str, str], str] = field(default_factory=dict)
     sessions: int = 0
@@ -58,7 +61,7 @@ class Machine:
 
 
 class World:
-    """One pool named ``default``, with one pipeline."""
+    """One pool named ``default``, with one pipeline in namespace search."""
 
     def __init__(self, replicas: int = 3, **spec: Any) -> None:
         self.now = datetime(2026, 3, 1, tzinfo=UTC)
@@ -67,7 +70,7 @@ class World:
         self.known = Inventory(genuine)
         self.stored: dict[str, Release] = {}
         self.machines: dict[str, Machine] = {}
-        self.effect: Effect | None = None
+        self.effects: dict[str, Effect] = {}
         self.digest = "c1"
         self.hosts: tuple[str, ...] = ("h1",)
         self.unreachable: set[str] = set()
@@ -76,14 +79,16 @@ class World:
         """Policy texts that monitors refuse."""
         self.denies: set[str] = set()
         """Policy texts under which half of the decisions are denials."""
-        self.unchecked = False
-        """Whether the parser has not yet answered about some pipeline."""
+        self.unchecked: set[str] = set()
+        """Namespaces of pipelines about which the parser has not yet answered."""
         self.harmful: set[str] = set()
         """Releases with which half of the decisions are denials."""
         self.events: list[Emit] = []
         self.trail: list[Any] = []
         """All actions that have been carried out."""
         steps = [{"members": 1, "pauseSeconds": 20}, {"members": "100%", "pauseSeconds": 20}]
+        self._specs: dict[str, Any] = {}
+        self.known.put(builders.space("search"))
         self.put(resource("JailPool", "default", {"replicas": replicas, "directory": "/srv", **FOR_SEARCH, **spec}))
         self.put(resource("Task", "search", {"run": "Always"}))
         self.define("one")
@@ -100,6 +105,8 @@ class World:
             )
         )
 
+        self._specs = {kind: self.known.all(kind)[0]["spec"] for kind in ("Task", "Pipeline")}
+
     # Actions of people.
 
     def put(self, obj: Object) -> None:
@@ -109,9 +116,9 @@ class World:
             obj["status"] = before["status"]
         self.known.put(json.loads(json.dumps(obj)))
 
-    def define(self, text: str) -> None:
+    def define(self, text: str, space: str = "search") -> None:
         """Set the policy's text; its controller makes the revision."""
-        policy = resource("Policy", "public", {"text": text, "mode": "Enforce"})
+        policy = resource("Policy", "public", {"text": text, "mode": "Enforce"}, namespace=space)
         self.put(policy)
         self.put({**builders.revision(policy, self.now.minute + 1), "status": {}})
 
@@ -119,6 +126,31 @@ class World:
         obj = self.known.find(kind, "search", called)
         assert obj is not None
         self.put({**obj, "spec": {**obj["spec"], **spec}})
+
+    def join(self, called: str, number: int = 1, text: str = "one", **labels: str) -> None:
+        """Make a namespace with the definitions of namespace search, or make it again with another UID."""
+        self.leave(called)
+        self.known.put(builders.space(called, number, **labels))
+        self.define(text, called)
+        for kind, its in (("Task", "search"), ("Pipeline", "syse")):
+            self.known.put({**resource(kind, its, self._specs[kind], namespace=called), "status": {}})
+
+    def leave(self, called: str) -> None:
+        """Delete a namespace with all its objects."""
+        for kind in ("Policy", "PolicyRevision", "Task", "Pipeline", "FactSource"):
+            for obj in self.known.all(kind, called):
+                self.known.remove(reference(obj))
+        self.known.remove(Reference("Namespace", "", called))
+
+    def lose_status(self) -> None:
+        """Lose the status of the pool, as when it is restored from a backup; its members are still there."""
+        self.known.put({**self.pool, "status": {}})
+        self.owned.clear()
+
+    def annotate(self, key: str, value: str) -> None:
+        """Annotate the pool."""
+        metadata = {**self.pool["metadata"], "annotations": {key: value}}
+        self.known.put({**self.pool, "metadata": metadata})
 
     def delete(self, **annotations: str) -> None:
         pool = dict(self.pool)
@@ -137,8 +169,25 @@ class World:
     def status(self) -> Any:
         return self.pool["status"]
 
-    def of(self, kind: str, called: str) -> Any:
-        obj = self.known.find(kind, "search", called)
+    def share(self, called: str = "search", number: int = 1) -> Any:
+        """Return what the pool's status has of a namespace."""
+        wanted = builders.tenant(called, number).uid
+        return next((entry for entry in self.status.get("namespaces", ()) if entry["uid"] == wanted), {})
+
+    def owners(self) -> dict[str, str]:
+        """Return the namespace of each member in the status; empty: none."""
+        return {row["name"]: row.get("namespace", "") for row in self.status["members"]}
+
+    def runs(self) -> dict[str, str]:
+        """Return the namespace whose pipelines each member runs; empty: none."""
+        bundles = {called: machine.bundle for called, machine in sorted(self.machines.items())}
+        return {
+            called: bundle.release.namespace if bundle and bundle.release.of_kind("Pipeline") else ""
+            for called, bundle in bundles.items()
+        }
+
+    def of(self, kind: str, called: str, space: str = "search") -> Any:
+        obj = self.known.find(kind, space, called)
         assert obj is not None
         return obj["status"]
 
@@ -182,27 +231,37 @@ class World:
         )
 
     def observed(self) -> Observed:
-        named = pools.releases_named(self.pool)
+        named = shares.releases_named(self.pool)
         stored = {key: release for key, release in self.stored.items() if key in named}
-        found = None if self.unchecked else refused(self.pool, self.known)
+        served = tenancy.served(self.pool, self.known, stored)
         rows = {
             called: self.failing(self.observation(called, row))
-            for called, row in pools.observations(self.pool).items()
+            for called, row in pools.observations(self.pool, self.known, stored).items()
             if self.exists(called) or not row.draining_since
         }
+        definitions = {
+            tenant: releases.build(self.known, share, self.refused(tenant.name), stored)
+            for tenant, share in served.items()
+            if tenant.name not in self.unchecked or releases.withdrawing(share, stored)
+        }
+        rows = pools.judged(self.pool, rows, served, definitions)
         places = {}
         for ordinal in pools.ordinals(self.pool, rows, Replacements()) if self.hosts else ():
             called = f"default-{ordinal}"
             host = rows[called].host if called in rows and rows[called].host in self.hosts else self.hosts[0]
             places[ordinal] = Place(called, ordinal, host, f"127.0.10.{ordinal + 1}")
         return Observed(
-            definitions=releases.build(self.known, self.pool, found, stored),
+            shares=served,
+            definitions=definitions,
             releases=stored,
             members=rows,
             places=places,
             configurations={place.name: self.digest for place in places.values()},
-            effect=self.effect,
+            effects=dict(self.effects),
         )
+
+    def refused(self, space: str) -> dict[Reference, Condition] | None:
+        return None if space in self.unchecked else refused(self.pool, self.known, space)
 
     def exists(self, called: str) -> bool:
         """Whether something of a member is on its host."""
@@ -263,9 +322,9 @@ class World:
                 self.stored[action.release.name] = bundles.load(bundles.store(action.release, self.pool, "shai-system"))
             case ForgetReleases():
                 self.stored = {key: release for key, release in self.stored.items() if key in action.keep}
-            case NeedComparison():
+            case CompareBundles():
                 comparison = {"flowsBefore": 100, "closedTotal": self.closed, "usersTotal": 3}
-                self.effect = Effect(action.before, action.candidate, comparison)
+                self.effects[action.namespace] = Effect(action.before, action.bundle.release.name, comparison)
             case Emit():
                 self.events.append(action)
             case Requeue():
@@ -303,6 +362,9 @@ class World:
             return
         machine.refused.pop(action.bundle.label, None)
         machine.bundle = action.bundle
+        owner = self.known.find("Namespace", "", action.bundle.release.namespace)
+        if owner is not None and action.bundle.release.manifests:
+            machine.written.add(Tenant(name(owner), uid(owner)))
         wanted = {(entry.pipeline, task) for entry in members.tasks(action.bundle.release) for task in entry.always}
         machine.tasks = {key: machine.tasks.get(key, "Stopped") for key in wanted}
 
@@ -362,5 +424,5 @@ def first_under_way(**spec: object) -> World:
     world.change("Pipeline", "syse", **spec)
     while not running_modes(world):
         world.look()
-    assert "stableRelease" not in world.status
+    assert "stableRelease" not in world.share()
     return world

@@ -22,6 +22,7 @@ from tests.reconcile.builders import (
     resource,
     status_of,
     succeeded,
+    tenant,
 )
 
 if TYPE_CHECKING:
@@ -50,15 +51,18 @@ def pipeline(name: str = "syse", pool: str = "main", ready: str = "True", analyz
     return resource("Pipeline", name, {"pool": pool}, {"conditions": conditions})
 
 
-def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
+def pool(name: str = "main", host: str = "", ready: str = "True", space: str = "search") -> Object:
+    stranger = {"namespace": space, "namespaceUID": tenant(space, 0).uid}
+    owned = {"namespace": space, "namespaceUID": tenant(space).uid}
     members = [
-        {"name": f"{name}-1", "ordinal": 1, "host": host, "ready": ready},
-        {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False"},
-        {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready},
+        {"name": f"{name}-1", "ordinal": 1, "host": host, "ready": ready, **owned},
+        {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False", **owned},
+        {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready, **owned},
+        {"name": f"{name}-free", "ordinal": 0, "host": host, "ready": ready},
+        {"name": f"{name}-former", "ordinal": 0, "host": host, "ready": ready, **stranger},
     ]
-    return resource(
-        "JailPool", name, {"hosts": HOSTS, **FOR_SEARCH, "allowedModes": ["shai", "baseline"]}, {"members": members}
-    )
+    allowed = {"allowedNamespaces": {"names": [space]}, "allowedModes": ["shai", "baseline"]}
+    return resource("JailPool", name, {"hosts": HOSTS, **allowed}, {"members": members})
 
 
 def measured(*values: Any, **more: Any) -> Measurement:
@@ -100,7 +104,7 @@ def test_it_waits_for_what_it_measures(objects: list[Object], says: str) -> None
 @pytest.mark.parametrize(
     ("spec", "reason", "says"),
     [
-        ({"allowedModes": ["baseline", "shai"]}, "NamespaceNotAllowed", "main does not serve namespace search"),
+        ({"allowedNamespaces": {}}, "NamespaceNotAllowed", "main does not serve namespace search"),
         (FOR_SEARCH, "ModeNotAllowed", "baseline is not allowed (JailPool main allows shai, dynamic, dynamic-lazy)"),
         ({**FOR_SEARCH, "allowedModes": ["baseline"]}, "ModeNotAllowed", "mode shai is not allowed"),
         ({**FOR_SEARCH, "allowedModes": []}, "ModeNotAllowed", "(JailPool main allows none)"),
@@ -145,8 +149,7 @@ def test_a_benchmark_of_another_namespace_is_not_named() -> None:
     theirs = benchmark("before", namespace="else", creationTimestamp="2026-06-01T11:00:00Z")
     its = pipeline(pool="away")
     its["metadata"]["namespace"] = "else"
-    away = pool("away")
-    away["spec"]["allowedNamespaces"] = {"names": ["else"]}
+    away = pool("away", space="else")
     decision = benchmarks.reconcile(benchmark(), None, world(pipeline(), pool(), theirs, its, away), NOW)
     assert decision.start is None
     assert "waits for a Benchmark of another namespace" in message(decision)
@@ -192,9 +195,8 @@ def everywhere(*spaces: str) -> list[Object]:
     """Make a pipeline in each namespace, each with a pool of its own on this machine."""
     found = []
     for space in spaces:
-        its, where = pipeline(pool=space), pool(space)
+        its, where = pipeline(pool=space), pool(space, space=space)
         its["metadata"]["namespace"] = space
-        where["spec"]["allowedNamespaces"] = {"names": [space]}
         found += [its, where]
     return found
 

@@ -10,7 +10,7 @@ from shai_operator.reconcile import definitions, dependents, policies, reference
 from shai_operator.reconcile.actions import Emit, SetStatus
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Inventory, Reference, reference
-from tests.reconcile.builders import genuine, revision, valid
+from tests.reconcile.builders import genuine, revision, space, tenant, valid
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 POLICIES = ("public", "internal", "index", "worker", "spare")
@@ -49,6 +49,8 @@ def world(*without: tuple[str, str]) -> Inventory:
         resource("JailPool", "main", allowedNamespaces={"names": ["search"]}),
     ]
     found = Inventory(genuine)
+    for called in ("search", "mail"):
+        found.put(space(called))
     for obj in objects:
         if (obj["kind"], obj["metadata"]["name"]) not in without:
             found.put(obj)
@@ -316,6 +318,35 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
     assert found.message.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("given", "listen", "allowed"),
+    [
+        ({"names": ["search", "mail"]}, "127.0.10.1:8640", True),
+        ({"names": ["search", "mail"]}, "$(MEMBER_ADDRESS):8640", True),
+        ({"names": ["search", "mail"]}, "127.0.10.2:8640", False),  # a member of mail
+        ({"names": ["search", "mail"]}, "127.0.10.3:8640", False),  # a member of an earlier namespace search
+        ({"names": ["search", "mail"]}, "127.0.10.9:8640", False),  # nobody's, and soon anybody's
+        ({"names": ["search"], "selector": {}}, "127.0.10.9:8640", False),
+        ({"names": ["search"]}, "127.0.10.9:8640", False),  # others still have members
+    ],
+)
+def test_in_a_shared_pool_a_pipeline_listens_at_its_own_members_addresses_only(
+    given: dict[str, Any], listen: str, *, allowed: bool
+) -> None:
+    inventory = world()
+    owners = (tenant("search"), tenant("mail"), tenant("search", 0))
+    rows = [
+        {"name": f"main-{number}", "address": f"127.0.10.{number}", "namespace": owner.name, "namespaceUID": owner.uid}
+        for number, owner in enumerate(owners, 1)
+    ]
+    inventory.put({**resource("JailPool", "main", allowedNamespaces=given), "status": {"members": rows}})
+    obj = listening(listen)
+    inventory.put(obj)
+    found = definitions.acceptance(obj, valid(inventory), inventory)
+    assert found.reason == ("Accepted" if allowed else "AddressNotAllowed"), found.message
+    assert "mail" not in found.message
+
+
 def test_on_the_first_visit_everything_is_unknown() -> None:
     plan = definitions.pipeline(pipeline(), {}, world(), NOW)
     (status,) = (action.status for action in plan.actions if isinstance(action, SetStatus))
@@ -330,7 +361,7 @@ def test_a_changed_task_has_its_namespace_and_pool_looked_at() -> None:
     inventory = world()
     task = resource("Task", "worker", taint={"name": "other"})
     assert set(dependents.of(task, inventory.find("Task", "search", "worker"), inventory)) == {
-        Reference("Namespace", "", "search"),
+        Reference("Definitions", "", "search"),
         Reference("JailPool", "", "main"),
     }
 
@@ -340,14 +371,15 @@ def test_a_changed_status_does_not_have_a_namespace_checked_again() -> None:
     before = inventory.find("Policy", "search", "public")
     assert before is not None
     after = {**before, "status": {"latestRevision": 2}}
-    assert Reference("Namespace", "", "search") not in set(dependents.of(after, before, inventory))
+    assert Reference("Definitions", "", "search") not in set(dependents.of(after, before, inventory))
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "change", "again"),
     [
         ("Policy", "public", {"status": {"rejectedRevision": "public-0"}}, True),
-        ("JailPool", "main", {"status": {"stableRelease": "shai-release-0"}}, True),
+        ("JailPool", "main", {"status": {"namespaces": [{"name": "search", "uid": "u", "stableRelease": "r"}]}}, True),
+        ("JailPool", "main", {"status": {"namespaces": [{"name": "mail", "uid": "u", "stableRelease": "r"}]}}, False),
         ("JailPool", "main", {"status": {"readyMembers": 1}}, False),
         ("JailPool", "main", {"spec": {"allowedModes": []}}, True),
     ],
@@ -361,7 +393,7 @@ def test_what_decides_between_two_pipelines_has_their_namespace_checked_again(
     inventory = world()
     (before,) = (obj for obj in inventory.all(kind) if obj["metadata"]["name"] == name)
     found = set(dependents.of({**before, **change}, before, inventory))
-    assert (Reference("Namespace", "", "search") in found) is again
+    assert (Reference("Definitions", "", "search") in found) is again
 
 
 @pytest.mark.parametrize("kind", ["Policy", "PolicyRevision"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shai_operator.reconcile import bundles, members, upkeep
+from shai_operator.reconcile import bundles, member_rows, members, upkeep
 from shai_operator.reconcile.bundles import Bundle
 from shai_operator.reconcile.members import (
     ApplyBundle,
@@ -138,13 +138,13 @@ LABELS = st.sampled_from(["", BUNDLE.label])
 )
 def test_a_row_remembers_what_the_operator_must_not_forget(seen: Observation) -> None:
     standing = members.standing(seen, KNOWN, "")
-    read = members.from_row(members.row(seen, standing))
+    read = member_rows.from_row(member_rows.row(seen, standing))
     assert read == replace(seen, job=None, reason=standing.reason)
 
 
 def test_a_row_shows_what_is_seen() -> None:
     busy = member(job=Job("provision", Progress("provision", "Install", 3, 12)), monitor=monitor(sessions=7))
-    row = members.row(busy, Standing(ready=False, reason="Provisioning", message="x" * 5000))
+    row = member_rows.row(busy, Standing(ready=False, reason="Provisioning", message="x" * 5000))
     assert (row["ready"], row["sessions"], row["release"]) == ("False", 7, RELEASE.name)
     assert row["progress"] == {"play": "provision", "task": "Install", "done": 3, "total": 12}
     assert len(row["message"]) == 1024
@@ -298,9 +298,11 @@ def test_a_member_that_is_away_is_changed_first() -> None:
 
 def test_the_last_member_on_the_stable_release_is_not_taken_away() -> None:
     outdated = [kept(number, digest="c2") for number in range(2)]
-    assert provisioned(*outdated, guarded={"default-0"}) == [("changed", "h1", (1,))]
-    guarded = {"default-0", "default-1"}
+    assert provisioned(*outdated, guarded=[frozenset({"default-0"})]) == [("changed", "h1", (1,))]
+    guarded = [frozenset({"default-0", "default-1"})]
     assert provisioned(*outdated, guarded=guarded, max_unavailable=2) == [("changed", "h0", (0,))]
+    each = [frozenset({"default-0"}), frozenset({"default-1"})]
+    assert provisioned(*outdated, guarded=each, max_unavailable=2) == [], "each namespace keeps one of its own"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_no_held_rollout_keeps_a_mode_that_the_pool_allows_no_longer(reason: str
     assert all(
         ("Task", "index") in machine.bundle.release.objects for machine in world.machines.values() if machine.bundle
     )
-    world.harmful.add(world.status.get("candidateRelease", ""))
+    world.harmful.add(world.share().get("candidateRelease", ""))
     world.settle()
     assert "baseline" not in running_modes(world), "nothing goes back to it"
 
@@ -66,11 +66,11 @@ def test_canaries_lose_a_candidate_in_a_mode_that_the_pool_allows_no_longer() ->
 def test_definitions_that_are_too_large_keep_no_first_release_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     world = first_under_way(mode="baseline")
     monkeypatch.setattr("shai_operator.reconcile.bundles.SIZE_LIMIT", 2000)
-    candidate = world.status["candidateRelease"]
+    candidate = world.share()["candidateRelease"]
     world.define("".join(hashlib.sha256(bytes([number])).hexdigest() for number in range(200)))
     world.look()
     assert world.condition("Pipeline", "syse", "RolledOut") == ("False", "TooLarge")
-    assert (world.status["candidateRelease"], candidate in world.stored) == (candidate, True)
+    assert (world.share()["candidateRelease"], candidate in world.stored) == (candidate, True)
     assert running_modes(world) == {"baseline"}, "it is allowed as yet"
     world.change("JailPool", "default", allowedModes=["shai"])
     world.settle(3)
@@ -79,7 +79,7 @@ def test_definitions_that_are_too_large_keep_no_first_release_in_force(monkeypat
 
 def test_what_is_forbidden_leaves_a_first_release_though_its_specs_are_not_checked() -> None:
     world = first_under_way(mode="baseline")
-    world.unchecked = True
+    world.unchecked = {"search"}
     world.look()
     assert running_modes(world) == {"baseline"}, "it is allowed as yet"
     world.change("JailPool", "default", allowedModes=["shai"])

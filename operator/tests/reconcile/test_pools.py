@@ -147,6 +147,10 @@ def test_a_bring_up_that_may_never_end_keeps_no_member_on_a_former_host(job: str
     busy = {called: replace(member, job=Job(job)) for called, member in observed.members.items()}
     plan = pools.reconcile(world.pool, replace(observed, members=busy), world.known, world.now)
     assert any(isinstance(action, ForgetMembers) for action in plan.actions) == moved
+    written = next(action.status for action in plan.actions if isinstance(action, SetStatus))
+    hosts = {row["name"]: row["host"] for row in written["members"]}
+    assert hosts == ({} if moved else dict.fromkeys(busy, "h1")), "one that is worked on stays where it is"
+    assert not [action for action in plan.actions if isinstance(action, ProvisionMembers)]
 
 
 # The pool is deleted.
@@ -272,7 +276,7 @@ def test_a_crash_after_any_action_changes_nothing_in_the_end(
             world.define("two")
             world.change("JailPool", "default", replicas=replicas)
         world.look(actions)
-        world.effect = None if number % 3 else world.effect
+        world.effects = {} if number % 3 else world.effects
         world.visit(seconds)
         world.now += timedelta(seconds=seconds)
     changed = len(crashes) > 8
@@ -292,7 +296,7 @@ def test_a_pool_that_was_never_made_has_nothing_to_let_go() -> None:
     world = World()
     world.delete()
     assert world.plan().actions == []
-    assert pools.observations(world.pool) == {}
+    assert pools.observations(world.pool, world.known, {}) == {}
 
 
 def test_a_pool_deleted_before_its_first_member_goes_at_once() -> None:

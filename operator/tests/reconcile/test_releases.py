@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shai_operator.reconcile import bundles, policies, releases
+from shai_operator.reconcile import bundles, policies, releases, shares
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
 from shai_operator.reconcile.rollout_state import Settings, Step
-from tests.reconcile.builders import FOR_SEARCH, inventory, refused, resource, revision
+from shai_operator.reconcile.shares import Share
+from tests.reconcile.builders import FOR_SEARCH, OWNED, inventory, refused, resource, revision, tenant
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -50,13 +51,19 @@ def build(*objects: Object, stable: Release | None = None, **problems: Verdict) 
     stored = {}
     if stable is not None:
         stored[stable.name] = stable
-        pool = {**pool, "status": {**pool["status"], "stableRelease": stable.name}}
+        pool = having(pool, stableRelease=stable.name)
     known = inventory(*objects, pool)
-    return releases.build(known, pool, refused(pool, known, **problems), stored)
+    return releases.build(known, share(pool), refused(pool, known, **problems), stored)
 
 
-def serving(*names: str) -> Object:
-    return resource("JailPool", "default", {"allowedNamespaces": {"names": list(names)}})
+def having(pool: Object, **kept: Any) -> Object:
+    """Return a pool whose status has this of namespace search."""
+    (before,) = pool["status"].get("namespaces") or [{"name": "search", "uid": tenant("search").uid}]
+    return {**pool, "status": {**pool["status"], "namespaces": [before | kept]}}
+
+
+def share(pool: Object) -> Share:
+    return shares.of(pool, inventory()).get(tenant("search"), Share(pool, tenant("search")))
 
 
 def objects(built: Definitions) -> set[str]:
@@ -103,18 +110,19 @@ def test_rollout_settings_do_not_change_a_release() -> None:
 
 
 @pytest.mark.parametrize("created", [0, 1, 59])
-def test_whose_pipelines_a_pool_runs_is_its_own_to_say(created: int) -> None:
+def test_a_release_has_nothing_of_another_namespace(created: int) -> None:
     strangers = [
         task("other", namespace="other"),
         pipeline("other", namespace="other", tasks=("other",), created=created),
         resource("FactSource", "theirs", {"inline": []}, namespace="other"),
     ]
-    built = build(*WORLD, *strangers, serving("search"))
+    built = build(*WORLD, *strangers)
     assert (objects(built), built.namespace, built.left_out, built.facts.manifests) == (WHOLE, "search", {}, ())
-    built = build(*WORLD, *strangers, serving("other"))
+    pool = resource("JailPool", "default", {"allowedNamespaces": {"names": ["search", "other"]}})
+    known = inventory(*WORLD, *strangers, pool)
+    built = releases.build(known, Share(pool, tenant("other")), refused(pool, known, "other"), {})
     assert (objects(built), built.namespace) == ({"Pipeline/other", "Task/other"}, "other")
     assert [manifest["metadata"]["name"] for manifest in built.facts.manifests] == ["theirs"]
-    assert build(*WORLD, *strangers, serving()).release is None
 
 
 def test_a_pipeline_of_another_pool_is_not_looked_at() -> None:
@@ -198,8 +206,8 @@ def test_what_a_pool_allows_no_longer_is_taken_out_whatever_the_spec_says_now(
     strict = resource("JailPool", "default", FOR_SEARCH)
     stable = build(*own, *other, lenient).release
     assert stable is not None
-    assert releases.forbidden(lenient, stable) == frozenset()
-    assert releases.forbidden(strict, stable) == {"syse"}
+    assert releases.forbidden(share(lenient), stable) == frozenset()
+    assert releases.forbidden(share(strict), stable) == {"syse"}
     lawful = [PUBLIC, revision(PUBLIC), task("search"), SYSE, policy("worker"), revision(WORKER)]
     changed = [task("other", environment=[]), pipeline("other", tasks=("other",), created=1)]
     left = build(*lawful, *changed, strict, stable=stable).release
@@ -242,21 +250,11 @@ def test_another_pipeline_moves_on_beside_a_broken_one() -> None:
     assert changed == {("Task", "other")}
 
 
-def test_a_namespace_that_loses_a_pool_leaves_it_before_the_next_one_comes() -> None:
-    stable = build(*WORLD).release
-    claimant = [task("other", namespace="other"), pipeline("syse", namespace="other", tasks=("other",))]
-    left = build(*WORLD, *claimant, serving("other"), stable=stable)
-    assert (objects(left), left.pipelines, left.left_out) == (set(), (), {})
-    assert left.release is not None
-    assert left.release.namespace == "search"
-    assert objects(build(*WORLD, *claimant, serving("other"), stable=left.release)) == {"Pipeline/syse", "Task/other"}
-    assert objects(build(*WORLD, *claimant, serving(), stable=stable)) == set()
-
-
 def test_what_a_first_release_has_is_withdrawn_before_it_is_stable() -> None:
     first = build(*WORLD).release
     assert first is not None
-    under_way = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, {"candidateRelease": first.name})
+    under_way = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []})
+    under_way = having(under_way, candidateRelease=first.name)
     assert objects(build(*WORLD, under_way)) == set()
     assert build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []})).release is None
 
@@ -267,13 +265,13 @@ def test_whatever_members_run_is_withdrawn(field: str) -> None:
     assert baseline is not None
     known = {"rollout": {"superseded": baseline.name}} if field == "superseded" else {field: baseline.name}
     stored = {baseline.name: baseline}
-    assert releases.withdrawing(allowing("shai", known), stored) is (field != "rejectedRelease")
-    assert not releases.withdrawing(allowing("baseline", known), stored)
-    assert not releases.withdrawing(allowing("shai", known), {})
+    assert releases.withdrawing(share(allowing("shai", **known)), stored) is (field != "rejectedRelease")
+    assert not releases.withdrawing(share(allowing("baseline", **known)), stored)
+    assert not releases.withdrawing(share(allowing("shai", **known)), {})
 
 
-def allowing(mode: str, status: dict[str, Any] | None = None) -> Object:
-    return resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": [mode]}, status)
+def allowing(mode: str, **kept: Any) -> Object:
+    return having(resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": [mode]}), **kept)
 
 
 def test_a_forbidden_candidate_leaves_the_stable_release_and_takes_nothing_from_specs_not_yet_checked() -> None:
@@ -281,29 +279,18 @@ def test_a_forbidden_candidate_leaves_the_stable_release_and_takes_nothing_from_
     candidate = build(*WORLD[:-1], pipeline("syse", mode="baseline"), allowing("baseline")).release
     assert stable is not None
     assert candidate is not None
-    pool = allowing("shai", {"stableRelease": stable.name, "candidateRelease": candidate.name})
+    pool = allowing("shai", stableRelease=stable.name, candidateRelease=candidate.name)
     known = inventory(pipeline("syse", tasks=("unknown",)), pool)
-    assert releases.build(known, pool, None, {r.name: r for r in (stable, candidate)}).release == stable
-    pool = allowing("shai", {"stableRelease": stable.name})
-    assert releases.build(known, pool, None, {stable.name: stable}).release == stable
+    assert releases.build(known, share(pool), None, {r.name: r for r in (stable, candidate)}).release == stable
+    pool = allowing("shai", stableRelease=stable.name)
+    assert releases.build(known, share(pool), None, {stable.name: stable}).release == stable
 
 
 def test_members_that_run_a_release_which_nothing_names_let_go_of_it() -> None:
-    rows = {"members": [{"name": "default-0", "ordinal": 0, "release": "forgotten"}]}
+    rows = {"members": [{"name": "default-0", "ordinal": 0, "release": "forgotten", **OWNED}]}
     assert objects(build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, rows))) == set()
     rows["members"][0]["release"] = ""
     assert build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, rows)).release is None
-
-
-def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
-    stable = build(*WORLD).release
-    claimant = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]
-    upgraded = resource("JailPool", "default")
-    assert build(*WORLD, *claimant, upgraded, stable=stable).release == stable
-    assert build(*WORLD[:-1], *claimant, upgraded, stable=stable).namespace == "search"
-    known = resource("JailPool", "default", status={"namespace": "search"})
-    assert objects(build(*WORLD, *claimant, known, stable=stable)) == WHOLE
-    assert build(*WORLD, *claimant, upgraded).release is None, "a new pool is nobody's until it says whose"
 
 
 # The revisions of a release.

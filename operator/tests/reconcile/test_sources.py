@@ -9,7 +9,8 @@ import pytest
 from shai_operator.reconcile import definitions, dependents, releases, sources, tenancy
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Reference, reference
-from tests.reconcile.builders import FOR_SEARCH, inventory, only_condition, refused, resource, valid
+from shai_operator.reconcile.shares import Share
+from tests.reconcile.builders import FOR_SEARCH, inventory, only_condition, refused, resource, tenant, valid
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -54,9 +55,12 @@ def accepted(obj: Object, *others: Object) -> tuple[str, str]:
 
 def build(where: Object, *objects: Object, stable: Release | None = None) -> Definitions:
     stored = {stable.name: stable} if stable else {}
-    where = {**where, "status": {**where.get("status", {}), **({"stableRelease": stable.name} if stable else {})}}
     known = inventory(where, *objects)
-    return releases.build(known, where, refused(where, known), stored)
+    return releases.build(known, share(where, stable), refused(where, known), stored)
+
+
+def share(where: Object, stable: Release | None = None) -> Share:
+    return Share(where, tenant("search"), {"stableRelease": stable.name} if stable else {})
 
 
 VARIABLES = [
@@ -196,8 +200,8 @@ def test_a_store_that_is_allowed_no_longer_takes_its_pipeline_out_at_once() -> N
     first, second = pipeline("first", socket=OTHER, mode="baseline"), pipeline("second", socket=OWN)
     before = build(pool(f"unix:{OTHER}", **modes), TASK, first, second).release
     assert before is not None
-    assert releases.forbidden(pool(f"unix:{OTHER}", **modes), before) == frozenset()
-    assert releases.forbidden(pool(**modes), before) == {"first"}
+    assert releases.forbidden(share(pool(f"unix:{OTHER}", **modes)), before) == frozenset()
+    assert releases.forbidden(share(pool(**modes)), before) == {"first"}
     after = build(pool(**modes), TASK, first, second, stable=before).release
     assert after is not None
     assert [obj["metadata"]["name"] for obj in after.of_kind("Pipeline")] == ["second"]

@@ -63,6 +63,12 @@ def read(cluster: Cluster, kind: str, namespace: str, name: str) -> dict[str, An
     return found
 
 
+def share(found: dict[str, Any] | None, namespace: str) -> dict[str, Any]:
+    """Return what the status of a JailPool has of a namespace; empty when it has nothing."""
+    entries = ((found or {}).get("status") or {}).get("namespaces") or ()
+    return next((entry for entry in entries if entry["name"] == namespace), {})
+
+
 def condition(found: dict[str, Any] | None, kind: str) -> tuple[str, str]:
     """Return status and reason of a condition, empty when there is none."""
     for entry in ((found or {}).get("status") or {}).get("conditions") or ():

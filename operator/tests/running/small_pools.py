@@ -17,7 +17,7 @@ from testing.cluster import ROOT, path_of
 from testing.operators import NAMESPACE
 from testing.waiting import until
 from tests.providers.support import arguments, processes_with
-from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, resource, task
+from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, resource, share, task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,8 +118,12 @@ class SmallPool:
     def rows(self) -> list[dict[str, Any]]:
         return self.status().get("members") or []
 
+    def share(self) -> dict[str, Any]:
+        """Return what the status has of the pool's namespace."""
+        return share(self.read(), self.namespace)
+
     def stable(self) -> str:
-        return str(self.status().get("stableRelease") or "")
+        return str(self.share().get("stableRelease") or "")
 
     def await_condition(self, of: str, status: str, reason: str) -> dict[str, Any]:
         return await_condition(self.cluster, "JailPool", "", self.name, of, (status, reason), seconds=PATIENCE_SECONDS)
@@ -128,13 +132,13 @@ class SmallPool:
         """Wait until the pool has this many members and all of them serve its definitions."""
 
         def ready() -> bool:
-            status = self.status()
+            status, share = self.status(), self.share()
             rows = status.get("members") or []
             return (
                 len(rows) == members == status.get("readyReplicas")
-                and bool(status.get("stableRelease"))
-                and not status.get("candidateRelease")
-                and {(row["reason"], row.get("release")) for row in rows} <= {("Ready", status["stableRelease"])}
+                and bool(share.get("stableRelease"))
+                and not share.get("candidateRelease")
+                and {(row["reason"], row.get("release")) for row in rows} <= {("Ready", share["stableRelease"])}
             )
 
         until(ready, f"{members} members of {self.name} are ready", PATIENCE_SECONDS)

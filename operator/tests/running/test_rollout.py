@@ -12,7 +12,7 @@ import pytest
 from testing.operators import Operator
 from testing.waiting import until
 from tests.running import probe
-from tests.running.objects import apply, await_condition, condition, events, message, read, resource
+from tests.running.objects import apply, await_condition, condition, events, message, read, resource, share
 from tests.running.probe import CLOSED, OPEN, Visitors
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class World:
         return found
 
     def stable(self) -> str:
-        return str(self.pool()["status"].get("stableRelease") or "")
+        return str(share(self.pool(), self.namespace).get("stableRelease") or "")
 
     def releases(self) -> list[str]:
         return [row.get("release", "") for row in self.pool()["status"]["members"]]

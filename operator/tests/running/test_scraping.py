@@ -106,10 +106,10 @@ def test_metrics_say_what_the_objects_say(pool: SmallPool, operator: Operator, d
     for state, field in (("ready", "readyReplicas"), ("updated", "updatedReplicas"), ("current", "replicas")):
         assert operator.metric("shai_pool_members", **labels, state=state) == status[field] == 1
     ((info, _),) = [found for found in operator.samples("shai_member_info") if found[0]["pool"] == "scraped"]
-    wanted = {"member": "scraped-0", "provider": "local", "image": row["image"], "release": status["stableRelease"]}
+    wanted = {"member": "scraped-0", "provider": "local", "image": row["image"], "release": pool.stable()}
     assert info == {**labels, **wanted, "host": row.get("host", "")}
     assert operator.metric("shai_member_ready", **labels) == 1
-    rollout = {"stable": status["stableRelease"], "candidate": "", "reason": "Complete"}
+    rollout = {"stable": pool.stable(), "candidate": "", "reason": "Complete"}
     assert operator.metric("shai_rollout_info", **labels, **rollout) == 1
     assert operator.metric("shai_rollouts_total", **labels, result="completed") == 1
     pipeline = read(devcluster, "Pipeline", pool.namespace, "p")

@@ -24,6 +24,7 @@ from tests.running.objects import (
     read,
     resource,
     serving,
+    share,
     task,
 )
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from testing.cluster import Cluster
 
+KINDS = "policies,policyrevisions,tasks,pipelines,analysisruns,events"
 ROLE = ROOT / "deploy" / "examples" / "author.yaml"
 
 
@@ -87,15 +89,19 @@ def pools(devcluster: Cluster) -> Iterator[list[str]]:
         devcluster.delete("jailpool", name)
 
 
-def status(cluster: Cluster, pool: str) -> dict[str, Any]:
-    found = read(cluster, "JailPool", "", pool) or {}
-    return found.get("status") or {}
+def of_pool(cluster: Cluster, pool: str, namespace: str) -> dict[str, Any]:
+    """Return what a pool's status has of a namespace."""
+    return share(read(cluster, "JailPool", "", pool), namespace)
+
+
+def stable(cluster: Cluster, pool: str, namespace: str) -> str:
+    """Return a namespace's release in force in a pool."""
+    return str(of_pool(cluster, pool, namespace).get("stableRelease") or "")
 
 
 def settled(cluster: Cluster, pool: str) -> bool:
     found = read(cluster, "JailPool", "", pool) or {}
-    status = found.get("status") or {}
-    return bool(status.get("observedGeneration") == found["metadata"]["generation"] and status.get("stableRelease"))
+    return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
 
 
 def test_an_author_has_no_more_than_the_example_gives(author: Callable[[], Author]) -> None:
@@ -132,38 +138,50 @@ def test_a_stranger_neither_takes_a_pool_nor_inherits_nor_blocks_it(
     await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", refused)
     owner.define(name)
     await_condition(devcluster, "Pipeline", owner.namespace, "p", "RolledOut", ("True", "Complete"))
-    release = status(devcluster, name)["stableRelease"]
+    release = stable(devcluster, name, owner.namespace)
 
     owner.cluster.kubectl("-n", owner.namespace, "delete", "pipeline", "p")
-    until(lambda: status(devcluster, name)["stableRelease"] != release, "nothing is left to run")
+    until(lambda: stable(devcluster, name, owner.namespace) != release, "nothing is left to run")
     operator.await_quiet()
-    assert status(devcluster, name)["namespace"] == owner.namespace
+    assert (read(devcluster, "JailPool", "", name) or {})["status"]["serves"] == owner.namespace
     found = read(devcluster, "Pipeline", stranger.namespace, "p")
     assert condition(found, "Accepted") == refused
     assert owner.namespace not in message(found, "Accepted"), "whose it is is none of the stranger's business"
     assert not {"pool", "bundle", "members"} & set((found or {})["status"])
     owner.define(name)
-    until(lambda: status(devcluster, name)["stableRelease"] == release, "the owner's definitions are back")
+    until(lambda: stable(devcluster, name, owner.namespace) == release, "the owner's definitions are back")
 
 
-def test_a_pool_is_handed_on_by_whoever_owns_it(
+def test_namespaces_share_a_pool_and_its_owner_says_which(
     devcluster: Cluster, author: Callable[[], Author], pools: list[str]
 ) -> None:
     first, second = author(), author()
-    name = f"pool-{first.namespace}"
+    name = "of-both"
     pools.append(name)
     apply(devcluster, first.namespace, serving(first.namespace, name))
     for user in (first, second):
         user.define(name)
     await_condition(devcluster, "Pipeline", first.namespace, "p", "RolledOut", ("True", "Complete"))
-    apply(devcluster, first.namespace, serving(second.namespace, name))
+    found = await_condition(devcluster, "Pipeline", first.namespace, "p", "Ready", ("False", "NoMembers"))
+    assert message(found, "Ready") == (
+        f"JailPool {name} has no member for this namespace; its owner can raise spec.replicas"
+    )
+    release = stable(devcluster, name, first.namespace)
+    labelled = {"names": [first.namespace], "selector": {"matchLabels": {"team": second.namespace}}}
+    apply(devcluster, first.namespace, serving(first.namespace, name, allowedNamespaces=labelled))
+    await_condition(devcluster, "Pipeline", second.namespace, "p", "Accepted", ("False", "NamespaceNotAllowed"))
+    devcluster.kubectl("label", "namespace", second.namespace, f"team={second.namespace}")
     await_condition(devcluster, "Pipeline", second.namespace, "p", "RolledOut", ("True", "Complete"))
+    assert stable(devcluster, name, first.namespace) == release
+    for user, other in ((first, second), (second, first)):
+        told = user.cluster.kubectl("-n", user.namespace, "get", KINDS, "-o", "json")
+        assert other.namespace not in told, "what one may read does not name the other"
+    apply(devcluster, first.namespace, serving(second.namespace, name))
     found = await_condition(devcluster, "Pipeline", first.namespace, "p", "Accepted", ("False", "NamespaceNotAllowed"))
     until(lambda: condition(read(devcluster, "Pipeline", first.namespace, "p"), "RolledOut") == ("", ""), "it is out")
     assert "ask its owner" in message(found, "Accepted")
-    two = serving(first.namespace, name, allowedNamespaces={"names": [first.namespace, second.namespace]})
-    done = devcluster.try_kubectl("apply", "-f", "-", stdin=json.dumps(two))
-    assert "a pool serves one namespace" in done.stderr
+    devcluster.kubectl("label", "namespace", second.namespace, "team-")
+    await_condition(devcluster, "Pipeline", second.namespace, "p", "RolledOut", ("True", "Complete"))
 
 
 def test_only_modes_that_the_pool_allows_come_into_force(
@@ -178,7 +196,7 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     user.apply(line)
     space = user.namespace
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
-    assert "stableRelease" not in status(devcluster, name)
+    assert not stable(devcluster, name, space)
     measuring = resource("Benchmark", "cost", pipeline="p", modes=["baseline", "shai"])
     user.apply(measuring)
     await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "ModeNotAllowed"))
@@ -190,9 +208,9 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     apply(devcluster, space, serving(space, name, allowedModes=["shai", "baseline"]))
     await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
     await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "Pending"))
-    release = status(devcluster, name)["stableRelease"]
+    release = stable(devcluster, name, space)
     apply(devcluster, space, serving(space, name))
-    until(lambda: status(devcluster, name)["stableRelease"] != release, "what is no longer allowed runs no longer")
+    until(lambda: stable(devcluster, name, space) != release, "what is no longer allowed runs no longer")
 
     user.apply({**line, "spec": {**line["spec"], "mode": "shai"}})
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("True", "Accepted"))
@@ -207,9 +225,9 @@ def sealed(cluster: Cluster, namespace: str, name: str) -> str:
     return str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
 
 
-def in_force(cluster: Cluster, pool: str) -> str:
-    """Return the text of policy open in a pool's release."""
-    answer = cluster.request("GET", path_of("v1", "configmaps", NAMESPACE, status(cluster, pool)["stableRelease"]))
+def in_force(cluster: Cluster, pool: str, namespace: str) -> str:
+    """Return the text of policy open in a namespace's release in a pool."""
+    answer = cluster.request("GET", path_of("v1", "configmaps", NAMESPACE, stable(cluster, pool, namespace)))
     return str(bundles.load(answer.json()).objects["Policy", "open"]["spec"]["text"])
 
 
@@ -234,7 +252,7 @@ def test_a_forged_revision_never_comes_into_force(
     apply(devcluster, space, serving(space, name))
     user.define(name)
     await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
-    assert in_force(devcluster, name) == good["spec"]["text"]
+    assert in_force(devcluster, name, space) == good["spec"]["text"]
     made = read(devcluster, "PolicyRevision", space, policies.revision_name(good))
     assert made is not None
     assert made["spec"]["text"] == good["spec"]["text"]
@@ -250,13 +268,13 @@ def test_a_forged_revision_never_comes_into_force(
     until(lambda: sealed(devcluster, space, made["metadata"]["name"]), "the one without its seal is replaced")
     until(lambda: "RevisionIgnored" in [event["reason"] for event in events(devcluster, space, "open")], "an event")
     operator.await_quiet()
-    assert in_force(devcluster, name) == good["spec"]["text"]
-    await_condition(devcluster, "Pipeline", space, "p", "Ready", ("True", "Complete"))
+    assert in_force(devcluster, name, space) == good["spec"]["text"]
+    await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
     again = sealed(devcluster, space, made["metadata"]["name"])
     assert again != seal, "its number is another one"
     operator.restart()
     operator.await_quiet()
-    assert in_force(devcluster, name) == good["spec"]["text"]
+    assert in_force(devcluster, name, space) == good["spec"]["text"]
     assert sealed(devcluster, space, made["metadata"]["name"]) == again, "the next operator has the same secret"
     forger.close()
 
@@ -271,20 +289,22 @@ def test_a_pool_from_before_there_were_allowed_namespaces_keeps_its_own(
     apply(devcluster, owner.namespace, serving(owner.namespace, name))
     owner.define(name)
     await_condition(devcluster, "Pipeline", owner.namespace, "p", "RolledOut", ("True", "Complete"))
-    release = status(devcluster, name)["stableRelease"]
+    release = stable(devcluster, name, owner.namespace)
     operator.stop()
     try:
         # as an earlier version of the operator has left it
-        forget = [{"op": "remove", "path": "/status/namespace"}]
+        former = [
+            {"op": "remove", "path": "/status/namespaces"},
+            {"op": "add", "path": "/status/stableRelease", "value": release},
+        ]
         path = f"/apis/shai.dev/v1alpha1/jailpools/{name}"
         kind = "application/json-patch+json"
-        assert devcluster.request("PATCH", f"{path}/status", forget, content_type=kind).status_code == 200
+        assert devcluster.request("PATCH", f"{path}/status", former, content_type=kind).status_code == 200
         forget = [{"op": "remove", "path": "/spec/allowedNamespaces"}]
         assert devcluster.request("PATCH", path, forget, content_type=kind).status_code == 200
     finally:
         operator.start()
-    until(lambda: status(devcluster, name).get("namespace") == owner.namespace, "the pool knows whose it is")
+    until(lambda: stable(devcluster, name, owner.namespace) == release, "the pool knows whose it is")
     until(lambda: settled(devcluster, name), "the pool has been looked at")
     await_condition(devcluster, "Pipeline", owner.namespace, "p", "Accepted", ("True", "Accepted"))
     await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", ("False", "NamespaceNotAllowed"))
-    assert status(devcluster, name)["stableRelease"] == release
