@@ -235,7 +235,7 @@ class World:
         stored = {key: release for key, release in self.stored.items() if key in named}
         served = tenancy.served(self.pool, self.known, stored)
         rows = {
-            called: self.failing(self.observation(called, row))
+            called: self.observation(called, row)
             for called, row in pools.observations(self.pool, self.known, stored).items()
             if self.exists(called) or not row.draining_since
         }
@@ -245,6 +245,7 @@ class World:
             if tenant.name not in self.unchecked or releases.withdrawing(share, stored)
         }
         rows = pools.judged(self.pool, rows, served, definitions)
+        rows = {called: self.failing(member) for called, member in rows.items()}
         places = {}
         for ordinal in pools.ordinals(self.pool, rows, Replacements()) if self.hosts else ():
             called = f"default-{ordinal}"
