@@ -93,8 +93,20 @@ def test_the_pod_keeps_to_the_strictest_standard(deployed: Cluster, rendered: Th
 
     until(refused, "the namespace enforces the standard: admission learns of its labels a moment after they are stored")
     assert container(rendered)["securityContext"]["readOnlyRootFilesystem"] is True
-    assert find(rendered, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
-    assert find(rendered, "Deployment")["spec"]["replicas"] == 1
+
+
+def test_one_replica_may_go_and_admission_does_not(rendered: Things) -> None:
+    deployment, budget = find(rendered, "Deployment")["spec"], find(rendered, "PodDisruptionBudget")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert budget["maxUnavailable"] == 1
+    labels = deployment["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"].items() <= labels.items()
+    for spread in deployment["template"]["spec"]["topologySpreadConstraints"]:
+        assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+        assert spread["whenUnsatisfiable"] == "ScheduleAnyway", "a cluster of one node has both"
+    waits = container(rendered)["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert waits < deployment["template"]["spec"]["terminationGracePeriodSeconds"]
 
 
 def test_the_command_line_is_one_that_the_operator_knows(rendered: Things) -> None:

@@ -38,7 +38,11 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("patch", "secrets/shai-metrics-client", OWN),
     *((verb, "leases.coordination.k8s.io", OWN) for verb in ("get", "create", "update")),
     *((verb, "customresourcedefinitions.apiextensions.k8s.io", "") for verb in ("list", "watch")),
-    *((verb, "validatingwebhookconfigurations.admissionregistration.k8s.io/shai.dev", "") for verb in ("get", "patch")),
+    *(
+        (verb, "validatingwebhookconfigurations.admissionregistration.k8s.io/shai.dev", "")
+        for verb in ("get", "list", "watch", "patch", "create")
+    ),
+    ("get", "clusterroles.rbac.authorization.k8s.io/shai-operator", ""),
 ]
 
 REFUSED: list[tuple[str, str, str]] = [
@@ -74,9 +78,14 @@ REFUSED: list[tuple[str, str, str]] = [
     *((verb, "namespaces", "") for verb in ("create", "delete")),
     *(
         (verb, "validatingwebhookconfigurations.admissionregistration.k8s.io", "")
-        for verb in ("create", "patch", "delete", "list")
+        for verb in ("patch", "delete", "list", "watch")
     ),
-    ("patch", "validatingwebhookconfigurations.admissionregistration.k8s.io/other", ""),
+    *(
+        (verb, "validatingwebhookconfigurations.admissionregistration.k8s.io/other", "")
+        for verb in ("get", "patch", "delete")
+    ),
+    ("delete", "validatingwebhookconfigurations.admissionregistration.k8s.io/shai.dev", ""),
+    ("get", "clusterroles.rbac.authorization.k8s.io/cluster-admin", ""),
     ("create", "mutatingwebhookconfigurations.admissionregistration.k8s.io", ""),
 ]
 
