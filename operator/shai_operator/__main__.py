@@ -24,6 +24,7 @@ import kopf
 from shai_operator import assembly
 from shai_operator.cluster.client import ClusterError
 from shai_operator.control import descriptors
+from shai_operator.control.leases import DURATION_SECONDS
 from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
 from shai_operator.monitors.errors import MonitorError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ROOT = Path(__file__).resolve().parents[2]
+_SHORTEST_LEASE_SECONDS = 3
 _FORMATS = {"text": kopf.LogFormat.FULL, "json": kopf.LogFormat.JSON}
 
 
@@ -44,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run until SIGTERM",
-        description="Watches Shai's resources in the cluster that KUBECONFIG (or the pod's service account) names.",
+        description="Watches Shai's resources in the cluster that KUBECONFIG (or the pod's service account) names. "
+        "Several may run: one leads, and all answer the API server (admission). On one machine, those of one user "
+        "share the address of the webhooks, and each needs its own --probes.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     run.add_argument("--namespace", default="shai-system", help="the operator's own namespace")
@@ -58,13 +62,22 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--load-host", type=ip_address, default="127.0.0.1", help="at which those pods reach this operator"
     )
+    run.add_argument(
+        "--webhook-owner", default="", metavar="CLUSTERROLE", help="with which webhooks that it makes are deleted"
+    )
     run.add_argument("--workers", type=int, default=4, help="playbooks that run at the same time")
     run.add_argument("--compare-seconds", type=float, default=60.0, help="how often watches are compared with lists")
     run.add_argument("--lag-seconds", type=float, default=120.0, help="how long a watch may lag behind those")
     run.add_argument(
         "--identity",
         default=f"{socket.gethostname()}-{os.getpid()}",
-        help="name in locks on hosts; an operator with the same name takes them over at once, not when they expire",
+        help="name of this replica in leases; one with the same name takes them over at once, not when they expire",
+    )
+    run.add_argument(
+        "--lease-seconds",
+        type=_lease,
+        default=DURATION_SECONDS,
+        help="after this time without a word of the replica that leads, another one leads",
     )
     run.add_argument(
         "--scrape", type=Path, metavar="DIR", help="write targets and a certificate for a Prometheus on this machine"
@@ -99,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
         base = directories.base_directory(Path(tempfile.gettempdir()))
         # An operator that was killed leaves keys behind; the next one removes them.
         with directories.run_directory(base) as runtime:
-            settings = _settings(options, runtime)
+            settings = _settings(options, base, runtime)
             check(settings)
             asyncio.run(assembly.run(settings))
     except (SettingsError, ClusterError, MonitorError, directories.DirectoryError) as error:
@@ -108,19 +121,22 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(options: argparse.Namespace, runtime: Path) -> Settings:
+def _settings(options: argparse.Namespace, base: Path, runtime: Path) -> Settings:
     return Settings(
         namespace=options.namespace,
         identity=options.identity,
         shai=options.shai.resolve(),
         images=options.images.resolve(),
         runtime=runtime,
+        shared=base,
         probes=options.probes,
         webhooks=options.webhooks,
         webhook_host=options.webhook_host,
         host_python=options.host_python,
         load_image=options.load_image,
         load_host=str(options.load_host),
+        webhook_owner=options.webhook_owner,
+        lease_seconds=options.lease_seconds,
         workers=options.workers,
         compare_seconds=options.compare_seconds,
         lag_seconds=options.lag_seconds,
@@ -135,6 +151,12 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1:8080")
     return host, int(port)
+
+
+def _lease(text: str) -> int:
+    if not text.isdecimal() or int(text) < _SHORTEST_LEASE_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, at least {_SHORTEST_LEASE_SECONDS}")
+    return int(text)
 
 
 if __name__ == "__main__":
