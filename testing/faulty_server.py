@@ -113,6 +113,10 @@ class FaultyServer:
             self._started.set()
             await self._stop.wait()
             await runner.cleanup()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
 
     async def _pass_on(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
