@@ -60,7 +60,7 @@ def answered(status: int, **headers: str) -> Fault:
 class FaultyServer:
     """Runs in a thread of its own while entered."""
 
-    def __init__(self, kubeconfig: Path, directory: Path) -> None:
+    def __init__(self, kubeconfig: Path, directory: Path, name: str = "faulty") -> None:
         self._config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = self._config["clusters"][0]["cluster"], self._config["users"][0]["user"]
         self._upstream, self._tls = cluster["server"], kubeconfigs.tls(cluster, user)
@@ -73,7 +73,7 @@ class FaultyServer:
         """What happens to requests, those that come from now on."""
         self.requests: Counter[tuple[str, str]] = Counter()
         """How often each method and path has been asked for; the method of watches is WATCH."""
-        self.kubeconfig = directory / "through-faulty-server.kubeconfig"
+        self.kubeconfig = directory / f"{name}.kubeconfig"
         """The kubeconfig for the operator, once this is entered."""
 
     def __enter__(self) -> Self:

@@ -104,10 +104,12 @@ class Cluster:
         path = f"/apis/{GROUP}/{VERSION}/{PLURALS[kind]}"
         try:
             answer = await _patiently(lambda: self._asked(path))
-            found = [item["metadata"] for item in answer.json()["items"]]
+            found = [item["metadata"] for item in answer.json()["items"] or ()]  # null when there are none
             return {
                 Reference(kind, one.get("namespace", ""), one["name"]): int(one["resourceVersion"]) for one in found
             }
+        except httpx2.HTTPStatusError as error:
+            raise ClusterError(f"list the versions of {kind}: status {error.response.status_code}") from error
         except Exception as error:
             raise _unanswered(f"list the versions of {kind}", error) from error
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 
     from testing.cluster import Cluster
 
-LEASE_SECONDS = 12
+LEASE_SECONDS = 9
 LEASE = path_of("coordination.k8s.io/v1", "leases", NAMESPACE, LEADER)
 
 
 class Pair:
-    """Two replicas; the first one is reached through a proxy, and each has a name in the lease."""
+    """Two replicas, each with a proxy before the API server and a name in the lease."""
 
-    def __init__(self, cluster: Cluster, server: FaultyServer, directory: Path) -> None:
-        self.cluster, self.server = cluster, server
-        options = "--lease-seconds", str(LEASE_SECONDS), "--compare-seconds", "2"
-        first = Operator(cluster, directory / "first", *options, "--identity", "first", kubeconfig=server.kubeconfig)
-        self.replicas = {
-            "first": first,
-            "second": Operator(cluster, directory / "second", *options, "--identity", "second", beside=first),
-        }
+    def __init__(self, cluster: Cluster, servers: dict[str, FaultyServer], directory: Path) -> None:
+        self.cluster, self.servers = cluster, servers
+        self.replicas: dict[str, Operator] = {}
+        for name, server in servers.items():
+            options = "--lease-seconds", str(LEASE_SECONDS), "--compare-seconds", "2", "--identity", name
+            beside = next(iter(self.replicas.values()), None)
+            self.replicas[name] = Operator(
+                cluster, directory / name, *options, kubeconfig=server.kubeconfig, beside=beside
+            )
 
     def holder(self) -> str:
         """Return who leads, as the lease says; empty when nobody does."""
@@ -49,27 +50,27 @@ class Pair:
         """Whether a replica says that it leads."""
         return self.replicas[name].metric("shai_operator_leading") == 1
 
-    def make_lead(self, name: str) -> tuple[Operator, Operator]:
-        """Have both run and this one lead; return it and the other one."""
-        other = "second" if name == "first" else "first"
+    def now(self) -> tuple[str, str]:
+        """Have both run, and return the one that leads and the other one."""
         for replica in self.replicas.values():
             if replica.process.poll() is not None:
                 replica.start()
-        if self.holder() != name:
-            self.replicas[other].stop()
-            until(lambda: self.leads(name), f"the {name} replica leads", 60)
-            self.replicas[other].start()
-        until(lambda: self.leads(name) and not self.leads(other), f"the {name} replica leads alone", 60)
-        return self.replicas[name], self.replicas[other]
+        names = list(self.replicas)
+        until(lambda: sum(map(self.leads, names)) == 1, "one of them leads", 60)
+        return (names[0], names[1]) if self.leads(names[0]) else (names[1], names[0])
 
 
 @pytest.fixture(scope="module")
 def pair(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("replicas")
-    with FaultyServer(devcluster.kubeconfig, directory) as server:
-        made = Pair(devcluster, server, directory)
-        with made.replicas["first"], made.replicas["second"]:
-            yield made
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(FaultyServer(devcluster.kubeconfig, directory, name)) for name in ("one", "two")
+        }
+        made = Pair(devcluster, servers, directory)
+        for replica in made.replicas.values():
+            stack.enter_context(replica)
+        yield made
 
 
 class Author:
@@ -103,99 +104,78 @@ class Author:
                 self.refused.append(answer.text)
 
 
-def _kill(replica: Operator) -> None:
-    replica.kill()
+def _applied_meanwhile(pair: Pair, namespace: str, end: Callable[[], None], survivor: str, most: int) -> None:
+    """Apply policies while a replica ends, until the other one leads; at most so many may be refused."""
+    author = Author(pair.cluster, namespace)
+    with author.at_work():
+        end()
+        until(lambda: pair.leads(survivor), "the other one leads", 60)
+    assert len(author.refused) <= most, author.refused
+    last = f"p-{author.applied - 1}"
+    await_condition(pair.cluster, "Policy", namespace, last, "Accepted", ("True", "Accepted"))
 
 
-def _end(replica: Operator) -> None:
-    replica.stop()
+IN_FLIGHT = 1
+"""Nobody else can answer what a replica had begun to answer when it was killed or stopped."""
 
 
-def _halt(replica: Operator) -> None:
-    replica.process.send_signal(signal.SIGSTOP)
+def test_nobody_notices_a_leader_that_ends(pair: Pair, namespace: str) -> None:
+    leading, standby = pair.now()
+    _applied_meanwhile(pair, namespace, pair.replicas[leading].stop, standby, 0)
+    assert pair.holder() == standby, "the lease was given back at once"
+    assert "has not ended" not in pair.replicas[leading].log.read_text()
 
 
-ENDS: dict[str, Callable[[Operator], None]] = {
-    "a clean end": _end,
-    "a crash": _kill,
-    "a process that is stopped": _halt,
-}
+def test_nobody_notices_a_leader_that_is_killed(pair: Pair, namespace: str) -> None:
+    leading, standby = pair.now()
+    _applied_meanwhile(pair, namespace, pair.replicas[leading].kill, standby, IN_FLIGHT)
 
 
-@pytest.mark.parametrize("standing", ["leader", "standby"])
-@pytest.mark.parametrize("how", ENDS)
-def test_no_policy_is_refused_when_a_replica_ends(
-    pair: Pair, devcluster: Cluster, namespace: str, how: str, standing: str
+def test_nobody_notices_a_standby_that_is_killed(pair: Pair, namespace: str) -> None:
+    leading, standby = pair.now()
+    _applied_meanwhile(pair, namespace, pair.replicas[standby].kill, leading, IN_FLIGHT)
+
+
+def test_a_leader_that_stands_still_is_not_noticed_and_writes_nothing_when_it_goes_on(
+    pair: Pair, namespace: str
 ) -> None:
-    leader, standby = pair.make_lead("first")
-    ending = leader if standing == "leader" else standby
-    author = Author(devcluster, namespace)
+    leading, standby = pair.now()
+    stopped = pair.replicas[leading].process
     try:
-        with author.at_work():
-            ENDS[how](ending)
-            survivor = "second" if standing == "leader" else "first"
-            until(lambda: pair.leads(survivor), "the other one leads", 60)
-        # Nobody else can answer what a replica had begun to answer when it was killed or stopped.
-        assert len(author.refused) <= (0 if ENDS[how] is _end else 1), author.refused
-        last = f"p-{author.applied - 1}"
-        await_condition(devcluster, "Policy", namespace, last, "Accepted", ("True", "Accepted"))
+        _applied_meanwhile(pair, namespace, lambda: stopped.send_signal(signal.SIGSTOP), standby, IN_FLIGHT)
+        pair.servers[leading].requests.clear()
     finally:
-        ending.process.send_signal(signal.SIGCONT)
-
-
-def test_who_ends_in_good_order_gives_the_lease_back_at_once(pair: Pair) -> None:
-    leader, _ = pair.make_lead("first")
-    before = pair.cluster.request("GET", LEASE).json()["spec"]
-    leader.stop()
-    assert pair.holder() in ("", "second"), before
-
-
-def test_a_leader_that_is_cut_off_stops_and_comes_back_as_a_standby(
-    pair: Pair, devcluster: Cluster, namespace: str
-) -> None:
-    leader, standby = pair.make_lead("first")
-    pair.server.fault = held
-    try:
-        until(lambda: not pair.leads("first"), "the leader has given up", 60)
-        assert pair.holder() == "first", "it has given up before another may begin"
-        until(lambda: pair.leads("second"), "the other one leads", 60)
-        apply(devcluster, namespace, policy("p"))
-        await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
-        assert leader.process.poll() is None
-        assert leader.get("/readyz").status_code == 200, "it still answers admission"
-        assert leader.get("/healthz").status_code == 200
-    finally:
-        pair.server.fault = passed_on
-    standby.stop()
-    until(lambda: pair.leads("first"), "it leads again", 60)
-    apply(devcluster, namespace, policy("q"))
-    await_condition(devcluster, "Policy", namespace, "q", "Accepted", ("True", "Accepted"))
-
-
-def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
-    pair: Pair, devcluster: Cluster, namespace: str
-) -> None:
-    leader, _ = pair.make_lead("first")
-    leader.process.send_signal(signal.SIGSTOP)
-    try:
-        until(lambda: pair.leads("second"), "the other one leads", 60)
-        apply(devcluster, namespace, policy("p"))
-        await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
-    except BaseException:
-        leader.kill()
-        raise
-    pair.server.requests.clear()
-    leader.process.send_signal(signal.SIGCONT)
-    until(lambda: not pair.leads("first"), "it stands by", 60)
-    written = {method for method, path in pair.server.requests if "leases" not in path}
+        stopped.send_signal(signal.SIGCONT)
+    until(lambda: not pair.leads(leading), "it stands by", 60)
+    assert stopped.poll() is None
+    written = {method for method, path in pair.servers[leading].requests.copy() if "leases" not in path}
     assert written <= {"GET", "WATCH"}
-    assert pair.holder() == "second"
+    assert pair.holder() == standby
+
+
+def test_a_leader_that_is_cut_off_stops_and_stands_by(pair: Pair, devcluster: Cluster, namespace: str) -> None:
+    leading, standby = pair.now()
+    cut_off = pair.replicas[leading]
+    pair.servers[leading].fault = held
+    try:
+        until(lambda: not pair.leads(leading), "the leader has given up", 60)
+        assert pair.holder() == leading, "it has given up before another may begin"
+        until(lambda: pair.leads(standby), "the other one leads", 60)
+        apply(devcluster, namespace, policy("p"))
+        await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+        assert cut_off.process.poll() is None
+        assert cut_off.get("/readyz").status_code == 200, "it still answers admission"
+        assert cut_off.get("/healthz").status_code == 200
+    finally:
+        pair.servers[leading].fault = passed_on
+    pair.replicas[standby].stop()
+    until(lambda: pair.leads(leading), "it leads again", 60)
 
 
 def test_another_cluster_s_operator_does_not_share_the_port(pair: Pair, tmp_path: Path, devcluster: Cluster) -> None:
-    pair.make_lead("first")
+    pair.now()
     secret = path_of("v1", "secrets", NAMESPACE, "shai-authority")
-    elsewhere = Operator(devcluster, tmp_path / "log", "--namespace", "default", beside=pair.replicas["first"])
+    elsewhere = Operator(devcluster, tmp_path / "log", "--namespace", "default", beside=pair.replicas["one"])
     try:
         elsewhere.start(wait=False)
         until(lambda: elsewhere.process.poll() is not None, "it ends", 60)
@@ -209,7 +189,7 @@ def test_another_cluster_s_operator_does_not_share_the_port(pair: Pair, tmp_path
 
 
 def test_targets_are_the_same_at_every_replica(pair: Pair) -> None:
-    pair.make_lead("first")
+    pair.now()
     answers: list[Any] = [until(lambda one=one: _targets(one), "the pools are known") for one in pair.replicas.values()]
     assert answers[0] == answers[1]
 
