@@ -29,6 +29,7 @@ from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.providers import directories
+from shai_operator.providers.authority import AuthorityError
 from shai_operator.providers.linux import PYTHON
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
             settings = _settings(options, base, runtime)
             check(settings)
             asyncio.run(assembly.run(settings))
-    except (SettingsError, ClusterError, MonitorError, directories.DirectoryError) as error:
+    except (SettingsError, AuthorityError, ClusterError, MonitorError, directories.DirectoryError) as error:
         print(f"shai_operator: {error}", file=sys.stderr)
         return 1
     return 0

@@ -161,18 +161,18 @@ async def _lead(
     login.register(registry)
     watch.register(registry, loop)
     watch.register_webhooks(registry, chosen, held.registration)
-    try:
-        with health.lead(Leading(freshness, scraping, snapshot)):
+    with health.lead(Leading(freshness, scraping, snapshot)):
+        try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(loop.run(), name="loop")
                 tasks.create_task(freshness.run(), name="freshness")
                 tasks.create_task(scraping.lead(port), name="scraping")
                 tasks.create_task(held.registration.keep(), name="registration")
                 tasks.create_task(watching.run(registry, chosen, lambda: _on_signals(stop)), name="watches")
-    finally:
-        await jobs.close()
-        await playbooks.close()
-        await pools.close()
+        finally:
+            await jobs.close()
+            await playbooks.close()
+            await pools.close()
 
 
 def _snapshots(inventory: Inventory, pools: PoolController, scraping: Scraping, version: str) -> Callable[[], Snapshot]:

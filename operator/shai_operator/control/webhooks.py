@@ -146,11 +146,12 @@ async def await_published(cluster: Cluster, address: Address) -> None:
 
 def restored(found: Mapping[str, Any], address: Address) -> list[dict[str, Any]]:
     """Return what the webhooks of a configuration should be."""
-    if address.service is None:
+    present = found.get("webhooks") or ()
+    if address.service is None or not present:
         return list(configuration(address)["webhooks"])
     return [
         {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": address.client("")["caBundle"]}}
-        for webhook in found.get("webhooks") or ()
+        for webhook in present
     ]
 
 

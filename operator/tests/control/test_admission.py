@@ -130,7 +130,7 @@ async def test_all_requests_together_are_held_to_a_limit(caller: Caller, monkeyp
 
 async def test_a_request_that_does_not_end_is_given_up(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_READ_SECONDS", 0.1)
-    async with _half_sent(caller, b"{") as reader:
+    async with _half_sent(caller, b"{") as reader, asyncio.timeout(30):
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
 
 
