@@ -40,7 +40,7 @@ CONFIGURATION = Reference("ValidatingWebhookConfiguration", "", NAME)
 _TIMEOUT_SECONDS = 10
 _SERVICE_PORT = 443
 _PUBLISHED_SECONDS = 2.0
-_LOOK_SECONDS = 60.0
+_LOOK_SECONDS = 600.0
 """How often the configuration is read although its watch says nothing."""
 _UNINSTALL_SECONDS = 3.0
 """How long a configuration that somebody else made is left deleted: an operator that is being uninstalled ends."""
