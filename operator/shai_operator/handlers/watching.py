@@ -27,6 +27,8 @@ WATCH_SECONDS = 3600
 _INACTIVITY_SECONDS = 90
 """A watch that says nothing for so long is renewed: the API server sends a bookmark every minute."""
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10, 30
+_EXIT_SECONDS = 0.1
+"""How long kopf waits at the end for handlers of events that it has got. Who ends does not need these events."""
 _WORKED_SECONDS = 60.0
 """Watches that have worked for so long are renewed at once."""
 
@@ -41,6 +43,7 @@ def settings() -> kopf.OperatorSettings:
     chosen.networking.connect_timeout = _CONNECT_SECONDS
     chosen.networking.request_timeout = _REQUEST_SECONDS
     chosen.networking.error_backoffs = Backoff()
+    chosen.queueing.exit_timeout = _EXIT_SECONDS
     chosen.scanning.disabled = False
     chosen.process.ultimate_exiting_timeout = None  # who runs this sets a limit
     return chosen
