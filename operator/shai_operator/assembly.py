@@ -32,6 +32,7 @@ from shai_operator.control.run_controller import RunController
 from shai_operator.control.scrape_directory import ScrapeDirectory
 from shai_operator.control.scraping import Scraping, StandbyTargets
 from shai_operator.control.services import Services
+from shai_operator.control.stored import Stored
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.handlers import login, watch, watching
 from shai_operator.handlers.admission import Admission
@@ -75,7 +76,7 @@ async def run(settings: Settings) -> None:
                     health,
                     lambda held: _lead(settings, held, validator, health, port=port, stop=stop),
                 )
-                await _until(stop, replica.run(Admission(validator).application))
+                await _until(stop, replica.run(Admission(validator, Stored(cluster)).application))
     finally:
         await cluster.close()
     _LOGGER.info("stopped")

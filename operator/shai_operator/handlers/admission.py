@@ -2,12 +2,13 @@
 """Admission: the API server stores no text that the monitor could not use.
 
 The check uses the parser of the monitors, and for thresholds of Benchmarks the load generator's. An object is checked
-alone: objects that it names may be applied later. When the parser does not answer, nothing is admitted; when no
-operator is up, the API server admits nothing either (failurePolicy Fail).
+alone: objects that it names may be applied later. A FactSource is also checked against the pools that its namespace
+uses already, since what they do not allow would end the pipelines there. When the parser does not answer, nothing is
+admitted; when no operator is up, the API server admits nothing either (failurePolicy Fail).
 
-Every replica answers, whether it leads or not, and needs nothing of the API server for it. Anybody who reaches the
-address may ask: the answer depends on the object that is sent and on nothing else, and what all requests together may
-hold in memory is limited.
+Every replica answers, whether it leads or not. Anybody who reaches the address may ask: the answer depends on the
+object that is sent and, for a FactSource, on what its pools allow; what all requests together may hold in memory is
+limited.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from shai_operator.control.webhooks import ANALYSES, BENCHMARKS, MANIFESTS
+from shai_operator.cluster.client import ClusterError
+from shai_operator.control.webhooks import ANALYSES, BENCHMARKS, FACT_SOURCES, MANIFESTS
 from shai_operator.handlers.examining import Refusal, advice, check_schedule, check_size, check_thresholds
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile.objects import GROUP
+from shai_operator.reconcile import sources
+from shai_operator.reconcile.objects import GROUP, name, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from shai_operator.control.stored import Stored
     from shai_operator.monitors.validator import Validator
 
     _Examine = Callable[[dict[str, Any]], Awaitable[None]]
@@ -47,12 +51,14 @@ _READ_SECONDS = 10.0
 class Admission:
     """What the API server asks: a path for each kind."""
 
-    def __init__(self, validator: Validator) -> None:
+    def __init__(self, validator: Validator, stored: Stored) -> None:
         self._validator = validator
+        self._stored = stored
         self._held = 0
         self.application = web.Application(client_max_size=_LARGEST_REVIEW)
         """To be served with TLS."""
         examine: dict[str, _Examine] = dict.fromkeys(MANIFESTS, self._parsed)
+        examine[FACT_SOURCES] = self._allowed
         examine[BENCHMARKS], examine[ANALYSES] = check_thresholds, check_schedule
         for plural, how in examine.items():
             self.application.router.add_post(f"/{plural}", self._handler(plural, how))
@@ -94,6 +100,20 @@ class Admission:
             raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
         if problems:
             raise Refusal(_REFUSED, messages(problems, most=10))
+
+    async def _allowed(self, body: dict[str, Any]) -> None:
+        await self._parsed(body)
+        try:
+            inventory = await self._stored.around(body)
+        except ClusterError as error:
+            _LOGGER.warning("cannot check %s: %s", body["metadata"]["name"], error)
+            raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
+        before = inventory.find(body["kind"], namespace(body), name(body))
+        if before is not None and before.get("spec") == body.get("spec"):
+            return  # what is stored already can still be labelled
+        # With it, the pool would run no pipeline of the namespace: a mistake is better not stored.
+        if why := sources.source_refusal(body, inventory):
+            raise Refusal(_REFUSED, why)
 
 
 def _asked(content: bytes, plural: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from shai_operator.control.stored import Stored
+
 ROOT = authority.create()
 GOOD, BAD = "policy p { read :- true. }", "policy p { read :- nope(X). }"
 
@@ -60,7 +62,10 @@ class Caller:
 
 @pytest.fixture
 async def caller(tmp_path: Path) -> AsyncIterator[Caller]:
-    async with Validator(SHAI, tmp_path) as validator, _serving(Admission(validator), tmp_path) as port:
+    async with (
+        Validator(SHAI, tmp_path) as validator,
+        _serving(Admission(validator, cast("Stored", None)), tmp_path) as port,
+    ):
         yield Caller(port)
 
 
@@ -167,7 +172,7 @@ class Silent:
 
 
 async def test_a_parser_that_does_not_answer_admits_nothing_and_tells_no_files(tmp_path: Path) -> None:
-    async with _serving(Admission(cast("Validator", Silent())), tmp_path) as port:
+    async with _serving(Admission(cast("Validator", Silent()), cast("Stored", None)), tmp_path) as port:
         status, answer = await Caller(port).ask(review(text=GOOD))
     assert (status, answer["allowed"]) == (200, False)
     assert answer["status"] == {"code": 503, "message": "the operator cannot check it now; try again"}
