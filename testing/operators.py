@@ -42,8 +42,10 @@ class Operator:
         *options: str,
         kubeconfig: Path | None = None,
         beside: Operator | None = None,
+        has_pools: bool = False,
     ) -> None:
-        """``beside`` is another replica on this machine, whose port for webhooks it shares."""
+        """``beside`` is another replica on this machine, whose port for webhooks it shares; ``has_pools``: the pools that
+        there are stay."""
         self.log = log
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.kubeconfig
@@ -53,8 +55,9 @@ class Operator:
         """The port at which it answers the API server."""
         self._process: subprocess.Popen[bytes] | None = None
         cluster.try_kubectl("create", "namespace", NAMESPACE)
-        # Otherwise, pools that tests of the definitions have left would really be installed on this machine.
-        cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
+        if not has_pools:
+            # Otherwise, pools that tests of the definitions have left would really be installed on this machine.
+            cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
 
     def __enter__(self) -> Self:
         """Start it and wait until it checks what is applied."""

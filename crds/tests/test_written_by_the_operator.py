@@ -68,11 +68,14 @@ def test_nobody_else_makes_a_revision(owner: Cluster, space: str) -> None:
 def test_nobody_else_changes_or_deletes_a_revision(devcluster: Cluster, owner: Cluster, space: str) -> None:
     revision = made(devcluster, "PolicyRevision", space)
     there = path("PolicyRevision", space, REVISION)
-    for metadata in (
-        {"annotations": {"shai.dev/seal": "0"}}, {"labels": {"a": "b"}}, {"finalizers": ["example.org/mine"]},
+    changes: list[dict[str, Any]] = [
+        {"annotations": {"shai.dev/seal": "0"}},
+        {"labels": {"a": "b"}},
+        {"finalizers": ["example.org/mine"]},
         {"ownerReferences": []},
-    ):  # fmt: skip
-        assert refused(owner.request("PATCH", there, {"metadata": metadata | {}}, content_type=MERGE)), metadata
+    ]
+    for metadata in changes:
+        assert refused(owner.request("PATCH", there, {"metadata": metadata}, content_type=MERGE)), metadata
     assert refused(owner.request("PUT", there, revision))
     assert refused(owner.request("DELETE", there))
     assert refused(owner.request("DELETE", path("PolicyRevision", space)))  # the whole collection

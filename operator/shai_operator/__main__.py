@@ -3,6 +3,7 @@
 
 python -m shai_operator run --images DIR
 python -m shai_operator metrics --output json
+python -m shai_operator restore FILE…
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from typing import TYPE_CHECKING
 import kopf
 
 from shai_operator import assembly
-from shai_operator.cluster.client import ClusterError
+from shai_operator.cluster.client import Cluster, ClusterError
 from shai_operator.control import descriptors
 from shai_operator.control.leases import DURATION_SECONDS
+from shai_operator.control.restoring import Restoration, RestoreError, documents
 from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
 from shai_operator.monitors.errors import MonitorError
@@ -89,6 +91,19 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--cluster", default="shai", help="value of the label cluster of targets")
     run.add_argument("--log-format", choices=_FORMATS, default="text")
     run.add_argument("--verbose", action="store_true", help="log every request")
+    again = commands.add_parser(
+        "restore",
+        help="restore a backup",
+        description="Restores the operator's Secret, Policies with their revisions, and JailPools with their releases, "
+        "while no operator runs. docs/operations.md says how a backup is made.",
+    )
+    again.add_argument("files", nargs="+", type=Path, metavar="FILE", help="written by kubectl get -o json")
+    again.add_argument("--namespace", default="shai-system", help="the operator's own namespace")
+    again.add_argument(
+        "--reseal",
+        action="store_true",
+        help="the Secret is lost: seal the revisions of the backup anew; whoever says so vouches for the files",
+    )
     listing = commands.add_parser("metrics", help="list the operator's metrics", description="Lists the metrics.")
     listing.add_argument("--output", choices=("text", "json"), default="text")
     return top
@@ -100,7 +115,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "metrics":
         print(json.dumps(declared.as_json(), indent=2) if options.output == "json" else declared.as_text())
         return 0
-    return _run(options)
+    return _restore(options) if options.command == "restore" else _run(options)
+
+
+def _restore(options: argparse.Namespace) -> int:
+    try:
+        left_out = asyncio.run(_restored(options))
+    except (RestoreError, ClusterError, AuthorityError) as error:
+        print(f"shai_operator: {error}", file=sys.stderr)
+        return 1
+    if left_out:
+        print(f"shai_operator: {left_out} objects were left out", file=sys.stderr)
+    return 1 if left_out else 0
+
+
+async def _restored(options: argparse.Namespace) -> int:
+    cluster = Cluster()
+    try:
+        restoration = Restoration(cluster, options.namespace, print, reseal=options.reseal)
+        await restoration.run(documents(options.files))
+        return restoration.left_out
+    finally:
+        await cluster.close()
 
 
 def _run(options: argparse.Namespace) -> int:
