@@ -44,8 +44,10 @@ class Operator:
         beside: Operator | None = None,
         has_pools: bool = False,
     ) -> None:
-        """``beside`` is another replica on this machine, whose port for webhooks it shares; ``has_pools``: the pools that
-        there are stay."""
+        """Prepare it; ``beside`` is another replica on this machine, whose port for webhooks it shares.
+
+        Pools that there are go, unless ``has_pools`` says that they are its own.
+        """
         self.log = log
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.kubeconfig

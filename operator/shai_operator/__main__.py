@@ -25,7 +25,7 @@ import kopf
 from shai_operator import assembly
 from shai_operator.cluster.client import Cluster, ClusterError
 from shai_operator.control import descriptors
-from shai_operator.control.leases import DURATION_SECONDS
+from shai_operator.control.leases import DURATION_SECONDS, Leases
 from shai_operator.control.restoring import Restoration, RestoreError, documents
 from shai_operator.control.settings import Settings, SettingsError, check
 from shai_operator.metrics import declared
@@ -37,6 +37,7 @@ from shai_operator.providers.linux import PYTHON
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_IDENTITY = f"{socket.gethostname()}-{os.getpid()}"
 _ROOT = Path(__file__).resolve().parents[2]
 _SHORTEST_LEASE_SECONDS = 3
 _FORMATS = {"text": kopf.LogFormat.FULL, "json": kopf.LogFormat.JSON}
@@ -73,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--lag-seconds", type=float, default=120.0, help="how long a watch may lag behind those")
     run.add_argument(
         "--identity",
-        default=f"{socket.gethostname()}-{os.getpid()}",
+        default=_IDENTITY,
         help="name of this replica in leases; one with the same name takes them over at once, not when they expire",
     )
     run.add_argument(
@@ -130,10 +131,20 @@ def _restore(options: argparse.Namespace) -> int:
 
 
 async def _restored(options: argparse.Namespace) -> int:
+    told: set[str] = set()
+
+    def wait(leader: str) -> None:
+        if leader not in told:
+            told.add(leader)
+            print(f"waiting until operator {leader} does not lead any more: stop all replicas", flush=True)
+
+    backup = documents(options.files)
     cluster = Cluster()
     try:
-        restoration = Restoration(cluster, options.namespace, print, reseal=options.reseal)
-        await restoration.run(documents(options.files))
+        # Its own lease keeps operators from deciding about what is not all there yet.
+        async with Leases(cluster, options.namespace, f"restore-{_IDENTITY}").lead(wait):
+            restoration = Restoration(cluster, options.namespace, print, reseal=options.reseal)
+            await restoration.run(backup)
         return restoration.left_out
     finally:
         await cluster.close()

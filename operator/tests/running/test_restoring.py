@@ -90,10 +90,16 @@ def written(cluster: Cluster, file: Path, *command: str) -> Path:
     return file
 
 
-def restore(cluster: Cluster, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
+def begin(cluster: Cluster, *arguments: Path | str) -> subprocess.Popen[str]:
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(ROOT / "operator")}
     command = [sys.executable, "-m", "shai_operator", "restore", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def restore(cluster: Cluster, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
+    with begin(cluster, *arguments) as process:
+        told, errors = process.communicate(timeout=_SECONDS)
+        return subprocess.CompletedProcess(process.args, process.returncode, told, errors)
 
 
 def revisions(cluster: Cluster) -> dict[str, int]:
@@ -143,6 +149,11 @@ def test_the_new_cluster_goes_on_where_the_former_one_was(other: Cluster, backup
         apply(other, SPACE, policy("open", OLD))
         until(lambda: in_force(other) == OLD, "an older text is in force again")
         assert revisions(other) == {OLD: 1, NOW: 2, BAD: 3}, "its revision is the one from the backup"
+        waits = begin(other, *backup)
+        assert waits.stdout is not None
+        assert "waiting until operator" in waits.stdout.readline()
+    assert waits.wait(_SECONDS) == 0, "it goes on when the operator has ended"
+    waits.communicate()
     told = {event["reason"] for event in other.request("GET", path_of("v1", "events", SPACE)).json()["items"]}
     assert told.isdisjoint({"RevisionReplaced", "RevisionIgnored"})
 
