@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 _LOOPBACK = "127.0.0.1"
-_OPERATORS_NAMESPACE = "shai-system"
 _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
@@ -61,8 +60,8 @@ def install(place: Workspace, cluster: Cluster, scrape: Path | None, supervisor:
     tell("installing the custom resources")
     cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
     cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
-    if cluster.find("namespace", _OPERATORS_NAMESPACE) is None:
-        cluster.run("create", "namespace", _OPERATORS_NAMESPACE)
+    tell("installing the operator's namespace and rights")
+    cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "deploy" / "operator" / "rights"))
     tell("starting the operator")
     _start_operator(place, cluster.kubeconfig, scrape, supervisor)
     return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
