@@ -72,6 +72,7 @@ class Place:
                 "SYSE": str(self.image / "syse"),
                 "KEYS": str(self.data / "facts" / "population.jsonl"),
             },
+            runtimes={"front-end": ["$(SYSE)", "/lib", "/usr/lib", "/lib64"]},
             cores=frozenset(processes.split_cores()[0]),
         )
 

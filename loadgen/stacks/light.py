@@ -40,7 +40,7 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int 
         "$(SYSE)/syse-engine", "--documents", "/shai/view", "--queries", "/shai/pipe/queries",
         "--results", "/shai/channel/results", "--busy-cycles", str(busy_cycles), "--fault", "$(FAULT)",
     ]  # fmt: skip
-    engine["runtime"] = manifests.find_task(derived, FRONT_END)["spec"]["runtime"]
+    engine["runtimeName"] = manifests.find_task(derived, FRONT_END)["spec"]["runtimeName"]
     engine["reads"], engine["writes"] = ["documents", "queries"], ["results"]
     return derived
 

@@ -139,7 +139,7 @@ func (m *Monitor) openServices() error {
 	o := m.options
 	m.services = &pipeline.Services{
 		Options: pipeline.Options{
-			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Define: o.Define, CPUs: o.CPUs,
+			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Runtimes: o.Runtimes, CPUs: o.CPUs,
 			GiveData: o.GiveData, Sessions: o.Sessions,
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,

@@ -33,7 +33,7 @@ type Options struct {
 	State    string            // of the monitor; the tasks' logs are in it
 	Library  string            // directory that holds libshai.so
 	Secrets  string            // file with the key-value store's secrets; empty: no confined store
-	Define   map[string]string // values for $(NAME) in manifests
+	Runtimes runtimeroot.Named // what tasks may execute and read beside their conduits
 	CPUs     []int             // processors that tasks are pinned to; empty: all
 	GiveData bool              // give documents to the group of the tasks that read them
 	Sessions SessionLimits     // of each pipeline

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -33,6 +33,7 @@ RESERVED_VARIABLES = frozenset({"IMAGE", "DATA", "MEMBER_ADDRESS", "REDIS_SOCKET
 _DIRECTORY_LIMIT = 60
 """Longest directory of a member: a socket's path has at most 107 bytes, and includes names under the directory."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(r"\$\(([^()]*)\)")
 
 
 class Reason(StrEnum):
@@ -203,6 +204,9 @@ class MemberConfiguration:
     key_value: KeyValue | None = None
     variables: tuple[tuple[str, str], ...] = ()
     """For $(NAME) in manifests. Every user of the host can read them, so they must not be secret."""
+    runtimes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """What tasks may execute and read beside their conduits: absolute paths, by name, with $(NAME) of ``variables`` and
+    $(IMAGE)."""
     monitor_port: int = 8443
     machines: MachineSettings | None = None
     """The settings of the members' virtual machines, for provider ``bhyve`` only."""
@@ -215,6 +219,8 @@ class MemberConfiguration:
         for name, value in self.variables:
             _check_variable(name, value, seen)
             seen.add(name)
+        for name, paths in self.runtimes:
+            _check_runtime(name, paths, seen | {"IMAGE"})
 
     def member_directory(self, member: Member) -> PurePosixPath:
         """Return a member's directory; ConfigurationError when the path is too long for its sockets."""
@@ -234,6 +240,8 @@ class MemberConfiguration:
         """
         content = asdict(self)
         content["image"] = self.image.digest
+        if not self.runtimes:
+            del content["runtimes"]  # the digest is that of a pool that is older than they are
         del content["machines"]
         if self.machines is not None:
             content["machines"] = self.machines.installed()
@@ -250,6 +258,17 @@ def _check_variable(name: str, value: str, seen: set[str]) -> None:
         raise ConfigurationError(f"variable {name}: given twice; keep one")
     if any(ord(letter) < ord(" ") for letter in value):
         raise ConfigurationError(f"variable {name}: its value has a line break or another control character")
+
+
+def _check_runtime(name: str, paths: Sequence[str], known: Collection[str]) -> None:
+    """Refuse what the schema does not see; the monitor checks where the paths lead."""
+    for path in paths:
+        undefined = [variable for variable in _REFERENCE.findall(path) if variable not in known]
+        if undefined:
+            raise ConfigurationError(
+                f"runtime {name}: {path} has $({undefined[0]}), and only $(IMAGE) and the pool's variables are "
+                "replaced there; add it to spec.variables"
+            )
 
 
 @dataclass(frozen=True)

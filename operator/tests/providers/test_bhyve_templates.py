@@ -140,6 +140,10 @@ MEMBER = {
     "freebsd_member_address": "2001:db8::21",
     "freebsd_member_image_digest": "ab" * 32,
     "freebsd_member_variables": [{"name": "SAID", "value": HOSTILE}],
+    "freebsd_member_runtimes": [
+        {"name": "odd", "paths": [f"/{HOSTILE}", "/--data"]},
+        {"name": "1e3", "paths": ["/lib"]},
+    ],
 }
 
 
@@ -157,6 +161,10 @@ def test_the_monitors_flags_arrive_unchanged(tmp_path: Path) -> None:
     assert said == "SAID=" + HOSTILE.replace("$(IMAGE)", image)
     assert words[words.index("--listen") + 1] == "[2001:db8::21]:8443"
     assert f"IMAGE={image}" in words
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--runtime"] == [
+        f"odd=/{HOSTILE},/--data",
+        "1e3=/lib",
+    ]
     assert "--secrets" not in words
 
 

@@ -34,6 +34,8 @@ CONFIGURATION = MemberConfiguration("/var/lib/shai", IMAGE, "installer-1", varia
         ({"variables": (("IMAGE", "x"),)}, "defines it itself"),
         ({"variables": (("A", "x"), ("A", "y"))}, "given twice"),
         ({"variables": (("A", "x\nrm -rf /"),)}, "line break"),
+        ({"runtimes": (("java", ("/lib", "$(JVA)/lib")),)}, r"runtime java: \$\(JVA\)/lib has \$\(JVA\), and only"),
+        ({"runtimes": (("java", ("$(DATA)",)),)}, r"has \$\(DATA\), and only \$\(IMAGE\) and the pool's variables"),
     ],
 )
 def test_refused(change: dict[str, Any], says: str) -> None:
@@ -60,6 +62,7 @@ def test_a_directory_too_long_for_sockets_is_refused_and_a_shorter_one_is_not() 
         {"key_value": KeyValue()},
         {"key_value": KeyValue("/srv/seed")},
         {"variables": (("JAVA", "/usr/bin/java17"),)},
+        {"runtimes": (("java", ("$(IMAGE)", "$(JAVA)")),)},
         {"monitor_port": 9443},
     ],
     ids=repr,

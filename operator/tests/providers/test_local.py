@@ -7,6 +7,7 @@ One test, because runs are slow: each step starts where the previous one has end
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 TOUCHED = Path("/tmp/shai-was-evaluated")  # noqa: S108 - nobody makes it
 TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMAGE)"
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
+ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
+"""A path of a runtime that must arrive unchanged."""
 CANARY = "canary-of-the-operators-environment"
 
 
@@ -132,6 +135,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
         data=Data(str(site.base / "source")),
         key_value=KeyValue("$(IMAGE)/data/seed"),
         variables=(("SAID", TEMPLATE),),
+        runtimes=(("odd", (ODD, "/--data")), ("1e3", ("$(IMAGE)/bin", "/lib"))),
         monitor_port=site.port,
     )
     kept = keep_run_directories(site.base / "kept", monkeypatch)
@@ -171,6 +175,8 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
         assert (path / "data").stat().st_dev == (path / "state").stat().st_dev
         assert set(life.processes(member)) == {"supervisor", "monitor", "store"}
         assert said_to(life, member) == TEMPLATE.replace("$(IMAGE)", str((path / "image").resolve()))
+        runtimes = arguments_of(life, member, "--runtime")
+        assert runtimes == [f"odd={ODD},/--data", "1e3=$(IMAGE)/bin,/lib"], "the monitor replaces variables"
         assert stored(path, "greeting") == "good day"
         for number in life.processes(member).values():
             assert CANARY not in environment(number)
@@ -178,8 +184,14 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
 
 def said_to(life: Life, member: Member) -> str:
     """Return the variable SAID with which a member's monitor was started."""
+    found = arguments_of(life, member, "--define")
+    return next(part.removeprefix("SAID=") for part in found if part.startswith("SAID="))
+
+
+def arguments_of(life: Life, member: Member, option: str) -> list[str]:
+    """Return the values of an option with which a member's monitor was started."""
     parts = Path(f"/proc/{life.processes(member)['monitor']}/cmdline").read_bytes().decode().split("\0")
-    return next(part.removeprefix("SAID=") for part in parts if part.startswith("SAID="))
+    return [value for name, value in itertools.pairwise(parts) if name == option]
 
 
 def environment(process: int) -> str:
