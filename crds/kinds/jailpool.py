@@ -315,6 +315,11 @@ JAIL_POOL = Resource(
             longest=LABEL_LENGTH,
             shortest=0,
         ),
+        "runtimes": items(
+            "The runtimes that all members have.",
+            text("Name of a runtime.", longest=LABEL_LENGTH),
+            most=16,
+        ),
         "replicas": number("The number of members."),
         "readyReplicas": number("The number of members whose monitors answer and serve their bundle."),
         "availableReplicas": number("The number of members that serve sessions."),

@@ -203,6 +203,7 @@ PIPELINE = Resource(
                 "PathConflict",
                 "NamespaceNotAllowed",
                 "ModeNotAllowed",
+                "RuntimeMissing",
                 "AddressNotAllowed",
             ),
             unknown=("Checking",),
