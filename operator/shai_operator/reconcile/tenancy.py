@@ -71,10 +71,18 @@ def runtimes(pool: Object) -> tuple[str, ...]:
 
 
 def runtime_refusal(pool: Object, tasks: Iterable[Object]) -> str:
-    """Say which runtime of a task a pool does not give; empty: it gives all, or the tasks name none."""
+    """Say which runtime of a task a pool does not give; empty: it gives all, or the tasks name none.
+
+    A task that still lists the paths of its runtime stays in force until its pool gives runtimes.
+    """
     given = runtimes(pool)
     for task in tasks:
         wanted = spec(task).get("runtimeName")
+        if spec(task).get("runtime") and spec(pool).get("runtimes") is not None:
+            return (
+                f"task {name(task)} lists the paths of its runtime, and JailPool {name(pool)} gives runtimes by name; "
+                "name one in the task's spec.runtimeName instead"
+            )
         if wanted and wanted not in given:
             has = f"has the runtimes {', '.join(given)}" if given else "has no runtimes"
             return (

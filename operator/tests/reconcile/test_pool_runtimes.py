@@ -32,11 +32,13 @@ def give(world: World, *runtimes: dict[str, object]) -> None:
 def test_a_runtime_and_the_task_that_names_it_may_come_at_once() -> None:
     world = settled()
     assert world.status["runtimes"] == []
+    world.unreachable = {"h1"}
     world.change("Task", "search", runtimeName="java")
     give(world, JAVA)
-    world.look()
-    assert world.status["runtimes"] == [], "the members are updated one after the other"
+    world.settle()
+    assert world.status["runtimes"] == [], "the members cannot be updated yet"
     assert running(world) == [{"search "}] * 3
+    world.unreachable = set()
     world.settle()
     assert world.status["runtimes"] == ["java"]
     assert running(world) == [{"search java"}] * 3
@@ -78,3 +80,17 @@ def test_nothing_keeps_a_runtime_that_the_pool_gives_no_longer(rollout: dict[str
     world.change("Pipeline", "syse", rollout={"limits": {"minimumSessions": 5}})
     world.settle()
     assert running(world) == [{"search java", "index python"}] * 3
+
+
+def test_an_upgrade_from_paths_to_names_ends_with_the_names_on_all_members() -> None:
+    world = World()
+    world.change("Task", "search", runtime=["/usr"])
+    world.settle()
+    assert running(world) == [{"search "}] * 3
+    world.change("Task", "search", runtime=None, runtimeName="java")
+    world.settle(3)
+    assert running(world) == [{"search "}] * 3, "the pool gives it no runtime yet"
+    give(world, JAVA)
+    world.settle(8)
+    assert running(world) == [{"search java"}] * 3
+    assert not [event for event in world.events if event.reason == "RolledBack"]

@@ -62,7 +62,7 @@ func Define(t testing.TB) map[string]string {
 func Runtimes(probe string) runtimeroot.Named {
 	libraries := []string{"/lib", "/usr/lib", linker}
 	return runtimeroot.Named{
-		"system": append([]string{"/bin", "/usr/bin"}, libraries...),
+		"system": append([]string{"/bin"}, libraries...),
 		"probe":  append([]string{probe}, libraries...),
 	}
 }
