@@ -58,7 +58,7 @@ _RUNTIME = record(
         "paths": items(
             "The files and directories. $(IMAGE) and the pool's variables are replaced, never those of a Pipeline.",
             text(
-                "A path on the member's host or, with provider bhyve, in the virtual machine.",
+                "A path on the member's host or, with provider bhyve, in its jail.",
                 longest=1024,
                 pattern=r"^(\$\([A-Za-z_][A-Za-z0-9_]*\))?(/[^/\x00-\x1f\x7f]+)*$",
                 rules=(

@@ -46,8 +46,9 @@ func bareOptions(t *testing.T) Options {
 	}
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
-		TaskIDs: taskUsers(root), Library: root, Define: pipelinetest.Define(t), Runtimes: pipelinetest.Runtimes("/nonexistent"),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		TaskIDs: taskUsers(root), Library: root, Define: pipelinetest.Define(t),
+		Runtimes: pipelinetest.Runtimes("/nonexistent"),
+		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, name := range pipelinetest.BareDocuments {
 		path := filepath.Join(options.Data, name)

@@ -364,10 +364,12 @@ func TestVariablesOfAPipelineAreNotThoseOfARuntime(t *testing.T) {
 	s.must(os.WriteFile(programs+"/own", []byte("text"), 0o644))
 	for _, value := range []string{s.options.Data, "/", "../x"} {
 		s.options.Define["FILE"] = programs + "/own"
-		named, err := runtimeroot.Define([]string{"snoop=$(PROGRAMS),/bin,/lib,/usr/lib,/lib64"}, map[string]string{"PROGRAMS": programs})
+		named, err := runtimeroot.Define([]string{"snoop=$(PROGRAMS),/bin,/lib,/usr/lib,/lib64"},
+			map[string]string{"PROGRAMS": programs})
 		s.must(err)
 		s.options.Runtimes["snoop"] = named["snoop"]
-		s.must(s.applyThis(strings.Replace(snoop, "  tasks: [snoop]", "  variables: [{name: PROGRAMS, value: "+value+"}]\n  tasks: [snoop]", 1)))
+		s.must(s.applyThis(strings.Replace(snoop, "  tasks: [snoop]",
+			"  variables: [{name: PROGRAMS, value: "+value+"}]\n  tasks: [snoop]", 1)))
 		_, err = s.monitor.StartTask(t.Context(), "snoop", "snoop")
 		s.must(err)
 		status, err := s.monitor.WaitTask(t.Context(), "snoop", "snoop")
@@ -419,7 +421,8 @@ func TestLinksBeneathARuntime(t *testing.T) {
 func TestStoredBundleWithPathsOfARuntime(t *testing.T) {
 	s, _ := snooping(t)
 	s.must(s.applyThis(snoop))
-	former := strings.ReplaceAll(string(s.monitor.currentBundle().Canonical()), `"runtimeName":"snoop"`, `"runtime":["/bin","/lib","/usr/lib","/lib64"]`)
+	former := strings.ReplaceAll(string(s.monitor.currentBundle().Canonical()), `"runtimeName":"snoop"`,
+		`"runtime":["/bin","/lib","/usr/lib","/lib64"]`)
 	bundle, err := manifest.Restore([]byte(former))
 	s.must(err)
 	stored, err := meaning.ForCatalog(bundle, s.options.Data)

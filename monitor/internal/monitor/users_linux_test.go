@@ -67,7 +67,8 @@ func reporting(t *testing.T, mode string, names ...string) *stack {
 	s := newStack(t)
 	root := filepath.Dir(s.options.Data)
 	s.options.Define["PRIVATE"] = filepath.Join(root, "programs", "private")
-	s.options.Runtimes["private"] = append([]string{"/etc/shadow", s.options.Define["PRIVATE"]}, s.options.Runtimes["system"]...)
+	s.options.Runtimes["private"] = append([]string{"/etc/shadow", s.options.Define["PRIVATE"]},
+		s.options.Runtimes["system"]...)
 	s.options.Key = filepath.Join(root, "tls", "monitor.key")
 	s.options.Define["KEY"] = s.options.Key
 	for _, path := range []string{s.options.Define["PRIVATE"], s.options.Key} {

@@ -12,11 +12,13 @@ import (
 )
 
 // values are those of --define.
-var values = map[string]string{"HOME": "/opt/java", "COMMA": "/opt/a,b", "TWICE": "$(HOME)", "UP": "/opt/..", "NAME": "java"}
+var values = map[string]string{"HOME": "/opt/java", "COMMA": "/opt/a,b", "TWICE": "$(HOME)", "UP": "/opt/..",
+	"NAME": "java"}
 
 func TestDefinedRuntimes(t *testing.T) {
 	named, err := Define([]string{
-		"java=$(HOME),$(HOME)/jre,/usr/lib", "0x1f=/opt/$(NAME)/lib", "comma=$(COMMA)", "odd=/opt/it's,/opt/{{ 7 * 7 }},/opt/a=b $HOME",
+		"java=$(HOME),$(HOME)/jre,/usr/lib", "0x1f=/opt/$(NAME)/lib", "comma=$(COMMA)",
+		"odd=/opt/it's,/opt/{{ 7 * 7 }},/opt/a=b $HOME",
 		"literal=/opt/$(TWICE)",
 	}, values)
 	if err != nil {
@@ -81,7 +83,8 @@ func TestRuntimeOfATask(t *testing.T) {
 		{spec: manifest.TaskSpec{}, named: named},
 		{spec: manifest.TaskSpec{RuntimeName: "/"}, named: named,
 			fails: "names runtime /, and there is only java, python" + remedy + "/=PATH,…"},
-		{spec: manifest.TaskSpec{RuntimeName: "perl"}, fails: "names runtime perl, and there is none" + remedy + "perl=PATH,…"},
+		{spec: manifest.TaskSpec{RuntimeName: "perl"},
+			fails: "names runtime perl, and there is none" + remedy + "perl=PATH,…"},
 		{spec: manifest.TaskSpec{RuntimeName: "java", Runtime: []string{"/"}}, named: named,
 			fails: "lists the paths of its runtime in spec.runtime, as a task no longer can; " + manifest.ChooseRuntime},
 	} {

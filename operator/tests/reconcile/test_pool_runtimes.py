@@ -6,10 +6,15 @@ As the real ones, its monitors refuse what names a runtime that they were not gi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.reconcile.builders import resource
 from tests.reconcile.pool_world import World, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 JAVA, PYTHON = ({"name": name, "paths": ["/usr"]} for name in ("java", "python"))
 
@@ -23,7 +28,7 @@ def running(world: World) -> list[set[str]]:
     ]
 
 
-def give(world: World, *runtimes: dict[str, object]) -> None:
+def give(world: World, *runtimes: Mapping[str, object]) -> None:
     """Change the pool's runtimes, which is a change of its members' configuration."""
     world.digest += "+"
     world.change("JailPool", "default", runtimes=list(runtimes))
