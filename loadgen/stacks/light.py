@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ENGINE, FRONT_END = "search", "worker"
 """The tasks that serve, in the order in which they start."""
 
+RUNTIMES = {"front-end": ["$(SYSE)", "/lib", "/usr/lib", "/lib64"]}
+"""What the tasks execute and read beside their conduits: paths by the names that they give."""
+
 _EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
 _LEFT_OUT = frozenset({"indexer", "search-back", "index", "forward", "partial"})
 
