@@ -8,6 +8,7 @@ from crds.condition import Condition
 from crds.kinds import shared, virtualmachine
 from crds.kinds.host import HOST
 from crds.kinds.network import ADDRESSES, NETWORK, prefix
+from crds.kinds.runtime import RUNTIMES
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
@@ -49,35 +50,6 @@ _IN_IMAGE = (
         "!self.startsWith('$(') || !self.matches('/[.][.](/|$)')",
         "the path leads out of the image with a segment ..; expected a plain path",
     ),
-)
-
-_RUNTIME = record(
-    "A runtime.",
-    {
-        "name": name("The name, which Tasks give as spec.runtimeName."),
-        "paths": items(
-            "The files and directories. $(IMAGE) and the pool's variables are replaced, never those of a Pipeline.",
-            text(
-                "A path on the member's host or, with provider bhyve, in its jail.",
-                longest=1024,
-                pattern=r"^(\$\([A-Za-z_][A-Za-z0-9_]*\))?(/[^/\x00-\x1f\x7f]+)*$",
-                rules=(
-                    rule(
-                        "!self.matches('(^|/)[.]{1,2}(/|$)')", "the path has a segment . or ..; expected a plain path"
-                    ),
-                    rule("!self.contains(',')", "the path contains a comma; give it as the value of a variable"),
-                    rule(
-                        "!self.contains('$(DATA)') && !self.contains('$(MEMBER_ADDRESS)') && "
-                        "!self.contains('$(REDIS_SOCKET)')",
-                        "expected $(IMAGE) or a variable of the pool; a runtime has no data of the member",
-                    ),
-                ),
-            ),
-            most=64,
-            least=1,
-        ),
-    },
-    required=("name", "paths"),
 )
 
 _MEMBER = record(
@@ -233,14 +205,7 @@ _SPEC = record(
             "Values for $(NAME) on all members. The provider adds IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET.",
             rules=(_RESERVED,),
         ),
-        "runtimes": keyed(
-            "What tasks may execute and read beside their conduits (programs, interpreters, libraries), by name. No "
-            "policy decides about it, and every author of the pool's namespace can use every runtime: list nothing "
-            "that not all of them may read. Left out: none, so that tasks run in mode baseline only.",
-            _RUNTIME,
-            by="name",
-            most=16,
-        ),
+        "runtimes": RUNTIMES,
         "network": NETWORK,
         "update": record(
             "How members are updated when the pool changes.",
