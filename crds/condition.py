@@ -35,9 +35,9 @@ class Condition:
         return " ".join([self.about, *parts])
 
 
-def validity(about: str) -> Condition:
-    """Return the condition that says whether an object is valid."""
-    return Condition(about, true=("Accepted",), false=("Invalid",), unknown=("Checking",))
+def validity(about: str, *false: str) -> Condition:
+    """Return the condition that says whether an object is valid; ``false`` are the kind's own reasons why it is not."""
+    return Condition(about, true=("Accepted",), false=("Invalid", *false), unknown=("Checking",))
 
 
 def rolled_out(about: str) -> Condition:

@@ -101,7 +101,7 @@ _THRESHOLD = record(
 
 _SUMMARY = 'Throughput overhead from the shortest to the longest sessions, such as "7.21 % … 2.52 %".'
 
-_NOT_ALLOWED = ("NamespaceNotAllowed", "ModeNotAllowed")
+_NOT_ALLOWED = ("NamespaceNotAllowed", "ModeNotAllowed", "SourceNotAllowed")
 """Reasons while its pool does not allow it, and when it has waited for too long."""
 
 BENCHMARK = Resource(

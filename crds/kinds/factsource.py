@@ -6,10 +6,11 @@ from __future__ import annotations
 from crds import condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
-from crds.schema import items, keyed, number, record, rule, text, value
+from crds.schema import distinct, items, keyed, name, number, record, rule, text, value
 
 _DAY = 24 * 3600
 _READY = condition.validity("Whether it can be used.")
+_ALLOWED = condition.validity("Whether it can be used, and the pools of the namespace allow it.", "SourceNotAllowed")
 
 _ONE_SOURCE = rule(
     "[has(self.inline), has(self.file), has(self.redis), has(self.http)].exists_one(given, given)",
@@ -81,7 +82,8 @@ FACT_SOURCE = Resource(
                 "A Redis store: exactly one of keys and stream.",
                 {
                     "socket": text(
-                        "Path of its unix socket on the member. $(NAME) is replaced.",
+                        "Path of its unix socket on the member: $(REDIS_SOCKET), or one that the pool allows. "
+                        "$(NAME) is replaced.",
                         longest=shared.PATH_LENGTH,
                         pattern=_MACHINE_PATH,
                     ),
@@ -118,7 +120,7 @@ FACT_SOURCE = Resource(
                 "An HTTP endpoint that answers with JSON lines, as in a file.",
                 {
                     "url": text(
-                        "Its URL, http or https, without a password. $(NAME) is replaced.",
+                        "Its URL, http or https, without a password; the pool has to allow it. $(NAME) is replaced.",
                         longest=4096,
                         rules=(_URL,),
                     ),
@@ -135,7 +137,7 @@ FACT_SOURCE = Resource(
         },
         rules=(_ONE_SOURCE,),
     ),
-    conditions={"Ready": _READY},
+    conditions={"Ready": _ALLOWED},
     columns=(
         condition_column("Ready", "Ready"),
         condition_column("Reason", "Ready", "reason"),
@@ -148,7 +150,7 @@ PRINCIPAL = Resource(
     plural="principals",
     short="shuser",
     namespaced=False,
-    about="A user or a service that can authenticate. All pools know it at once, without a rollout.",
+    about="A user or a service that can authenticate. Pools know it at once, without a rollout.",
     spec=record(
         "The identity.",
         {
@@ -161,6 +163,11 @@ PRINCIPAL = Resource(
                         "not an Ed25519 public key; expected 64 hexadecimal digits",
                     ),
                 ),
+            ),
+            "allowedNamespaces": record(
+                "The namespaces whose pipelines know it: it can log in there, and its attributes are facts there. Left "
+                "out: all namespaces. Only on Kubernetes.",
+                {"names": distinct("The namespaces, by name.", name("Name of a namespace."), most=64)},
             ),
             "region": text("The region from which it is expected to connect.", longest=63),
             "attributes": keyed(

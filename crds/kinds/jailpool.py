@@ -52,6 +52,12 @@ _IN_IMAGE = (
     ),
 )
 
+_SOURCE = (
+    r"^(https?://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z_]([0-9A-Za-z_.-]*[0-9A-Za-z_])?)(:[1-9][0-9]{0,4})?"
+    r"(/[A-Za-z0-9._~!&'()*+,=:@%-]*)*|unix:(/[^/\x00-\x1f\x7f$]+)+)$"
+)
+"""The form; the operator checks the rest when it configures members."""
+
 _MEMBER = record(
     "One member.",
     {
@@ -115,6 +121,14 @@ _SPEC = record(
             word("A mode.", *shared.MODES),
             most=len(shared.MODES),
             default=["shai", "dynamic", "dynamic-lazy"],
+        ),
+        "allowedSources": distinct(
+            "What the members' monitors may fetch facts from, and the stores of pipelines in mode baseline, beside the "
+            "members' own: https://HOST[:PORT][/PATH], http://HOST[:PORT][/PATH] or unix:/PATH. A path that ends in a "
+            "slash allows what is beneath it, another one only itself, and none all paths. A name that resolves to the "
+            "machine itself or its link is not followed: list the address, or localhost.",
+            text("A source.", longest=1024, pattern=_SOURCE),
+            most=64,
         ),
         "replicas": number("The desired number of members.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(
@@ -183,8 +197,8 @@ _SPEC = record(
             "The key-value store of each member.",
             {
                 "mode": word(
-                    "None: there is none, or the pipelines name their own. Managed: a private Redis beside each "
-                    "monitor, as $(REDIS_SOCKET).",
+                    "None: there is none; pipelines in mode baseline may name a listed one. Managed: a private Redis "
+                    "beside each monitor, as $(REDIS_SOCKET).",
                     "None",
                     "Managed",
                     default="None",

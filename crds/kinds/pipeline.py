@@ -168,7 +168,10 @@ PIPELINE = Resource(
                 "The store that holds the conduits of kind tuple.",
                 {
                     "socket": text(
-                        "Path of its unix socket on the member. $(NAME) is replaced.", longest=shared.PATH_LENGTH
+                        "Path of its unix socket on the member: $(REDIS_SOCKET), that of the member's own store. In "
+                        "mode baseline, in which tasks connect themselves, also one that the pool allows. $(NAME) is "
+                        "replaced.",
+                        longest=shared.PATH_LENGTH,
                     )
                 },
                 required=("socket",),
@@ -204,6 +207,7 @@ PIPELINE = Resource(
                 "NamespaceNotAllowed",
                 "ModeNotAllowed",
                 "RuntimeMissing",
+                "SourceNotAllowed",
                 "AddressNotAllowed",
             ),
             unknown=("Checking",),

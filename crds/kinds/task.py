@@ -81,7 +81,8 @@ TASK = Resource(
                 most=16,
             ),
             "resources": record(
-                "The limits for each of its processes, and on their number; a limit that is left out does not apply.",
+                "The limits for each of its processes, and for the task as a whole; a limit that is left out does not "
+                "apply.",
                 {
                     "memoryMegabytes": number(
                         "Private writable memory (heap, stacks, copies), in megabytes of 1,048,576 bytes.",
@@ -94,6 +95,20 @@ TASK = Resource(
                     "processes": number(
                         "Processes and threads of the whole task. Default: 1,024. On Linux; a task for which it is "
                         "given does not start where Shai cannot limit them.",
+                        least=64,
+                        most=1048576,
+                    ),
+                    "cpuMillicores": number(
+                        "Processor time of the whole task, in thousandths of a processor: with 500, it takes half of "
+                        "the time of one. On Linux; a task for which it is given does not start where Shai cannot "
+                        "limit it.",
+                        least=10,
+                        most=1048576,
+                    ),
+                    "totalMemoryMegabytes": number(
+                        "Memory of the whole task, with the pages of files that the kernel keeps for it, in megabytes "
+                        "of 1,048,576 bytes. The kernel ends the task, or the process that needs more. On Linux; a "
+                        "task for which it is given does not start where Shai cannot limit it.",
                         least=64,
                         most=1048576,
                     ),

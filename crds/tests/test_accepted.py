@@ -68,6 +68,26 @@ CASES: dict[str, tuple[str, tuple[Change, ...]]] = {
     ),
     "an address from a variable": ("FactSource", (("file", ABSENT), ("http", {"url": "$(FACTS)/friends"}))),
     "an @ in a query": ("FactSource", (("file", ABSENT), ("http", {"url": "https://a.example/?who=b@c"}))),
+    "all forms of allowed sources": (
+        "JailPool",
+        (
+            (
+                "allowedSources",
+                [
+                    *("https://facts.example.org", "http://facts.example.org:8080/a/b/", "https://a.example/x.jsonl"),
+                    *(
+                        "http://127.0.0.1:9000",
+                        "http://[::1]:9000/",
+                        "http://localhost",
+                        "unix:/run/redis/with space.sock",
+                    ),
+                ],
+            ),
+        ),
+    ),
+    "no sources": ("JailPool", (("allowedSources", []),)),
+    "a principal of two namespaces": ("Principal", (("allowedNamespaces", {"names": ["a", "b"]}),)),
+    "a principal of none": ("Principal", (("allowedNamespaces", {"names": []}),)),
     "an empty list that belongs to another kind": ("Pipeline", (("conduits.2.paths", []),)),
     "a switch of another kind that is off": ("Pipeline", (("conduits.2.ingress", False),)),
     "an address of version 6": ("Pipeline", (("conduits.4.listen", "[::1]:8640"),)),

@@ -16,6 +16,12 @@ POLICY = {"name": "p"}
 HOST = SPECS["JailPool"]["hosts"][0]
 LOCAL: tuple[Change, ...] = (("provider", "local"), ("hosts", ABSENT))
 REDIS: Change = ("file", ABSENT)
+NO_SOURCES = (
+    *("*", "facts.example.org", "ftp://a.example", "redis://127.0.0.1:6379", "HTTPS://a.example", "https://"),
+    *("https://a@b.example", "https://a.example:", "https://a.example?b", "https://a.example#b", "http://a b"),
+    *("https://a.example.", "https://a.example/$(B)/", "unix:", "unix:/", "unix:a.sock", "unix:/a/", "unix:@a"),
+    *("unix:$(REDIS_SOCKET)", "unix:/a\nb", "http://[::1%25lo]", "http://[]", "https://例え.example"),
+)
 
 
 def step(members: Any, pause: int = 0) -> dict[str, Any]:
@@ -188,6 +194,7 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("not an Ed25519 public key; expected 64 hexadecimal digits", (("publicKey", "0f" * 31),)),
         ("not an Ed25519 public key; expected 64 hexadecimal digits", (("publicKey", "xy" * 32),)),
         ("spec.publicKey: Too long", (("publicKey", "0f" * 33),)),
+        ("allowedNamespaces.names[0] in body should match", (("allowedNamespaces", {"names": ["*"]}),)),
         ("spec.attributes[1]: Duplicate value", (("attributes", [{"name": "a", "value": "b"}] * 2),)),
         ("spec.attributes[0].value: Required value", (("attributes", [{"name": "a"}]),)),
     ],
@@ -213,6 +220,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("memoryMegabytes in body should be greater than or equal to 16", (("resources", {"memoryMegabytes": 1}),)),
         ("openFiles in body should be greater than or equal to 256", (("resources", {"openFiles": 255}),)),
         ("processes in body should be greater than or equal to 64", (("resources", {"processes": 63}),)),
+        ("cpuMillicores in body should be greater than or equal to 10", (("resources", {"cpuMillicores": 9}),)),
+        ("totalMemoryMegabytes in body should be", (("resources", {"totalMemoryMegabytes": 63}),)),
     ],
     "Pipeline": [
         ("spec.tasks in body should have at least 1 items", (("tasks", []),)),
@@ -264,6 +273,9 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.rollout.paused in body must be of type boolean", (("rollout", {"paused": "yes"}),)),
     ],
     "JailPool": [
+        *(("spec.allowedSources[0] in body should match", (("allowedSources", [source]),)) for source in NO_SOURCES),
+        ("spec.allowedSources: Too many: 65", (("allowedSources", [f"unix:/{n}" for n in range(65)]),)),
+        ("spec.allowedSources[1]: Duplicate value", (("allowedSources", ["unix:/a"] * 2),)),
         ("a pool serves one namespace; name one", (("allowedNamespaces", {"names": ["a", "b"]}),)),
         ("allowedNamespaces.names[0] in body should match", (("allowedNamespaces", {"names": ["*"]}),)),
         ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),

@@ -94,6 +94,8 @@ class Site:
     """What tasks may execute and read beside their conduits: paths, which may have variables, by name."""
     cores: frozenset[int]
     """The cores on which tasks run."""
+    sources: tuple[str, ...] = ()
+    """What the monitors may fetch facts from, beside their own stores."""
 
 
 class Launcher:
@@ -159,6 +161,7 @@ class Launcher:
             "--cpus", ",".join(map(str, sorted(site.cores))), *options,
             *(f"--define={variable}={value}" for variable, value in site.variables.items()),
             *(f"--runtime={runtime}={','.join(paths)}" for runtime, paths in site.runtimes.items()),
+            *(f"--allow-source={source}" for source in site.sources),
         ]  # fmt: skip
         process = self._start(f"monitor ({name})", command, log, name)
         self._supervisor.wait_until(monitor.is_ready, process, f"monitor ({name})", log, _START_SECONDS)

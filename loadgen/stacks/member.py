@@ -57,6 +57,8 @@ class Member:
     """The variables $(NAME) of the manifests."""
     runtimes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What tasks may execute and read beside their conduits: paths, which may have variables, by name."""
+    sources: tuple[str, ...] = ()
+    """What the member's monitor may fetch facts from, beside its own store; its twins may, too."""
     program: Path | None = None
     """The program of the commands, where that of the image is for another system."""
     twins: Mapping[str, Server] = field(default_factory=dict)
@@ -130,6 +132,7 @@ def read(path: Path) -> Member:
             processes=tuple(found.get("processes") or ()),
             variables=_texts(found.get("variables") or {}),
             runtimes=_lists(found.get("runtimes") or {}),
+            sources=_sources(found.get("sources") or []),
             twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
     except (OSError, ValueError) as error:
@@ -156,6 +159,7 @@ def write(member: Member, path: Path) -> None:
         "processes": list(member.processes),
         "variables": dict(member.variables),
         "runtimes": {name: list(paths) for name, paths in member.runtimes.items()},
+        "sources": list(member.sources),
     }
     path.write_text(json.dumps(found, indent=2) + "\n")
 
@@ -191,6 +195,13 @@ def _lists(found: Any) -> dict[str, list[str]]:
     if not all(isinstance(path, str) for paths in found.values() for path in paths):
         raise TypeError("'runtimes'")
     return found
+
+
+def _sources(found: Any) -> tuple[str, ...]:
+    """Return what a monitor may fetch facts from; TypeError when it is no list of texts."""
+    if not isinstance(found, list) or not all(isinstance(source, str) for source in found):
+        raise TypeError("'sources'")
+    return tuple(found)
 
 
 def _server(found: Mapping[str, Any]) -> Server:

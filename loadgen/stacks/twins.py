@@ -65,6 +65,7 @@ def launcher(
         variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
         runtimes=member.runtimes,
         cores=cores,
+        sources=member.sources,
     )
     serving = manifests.serving(documents, member.pipeline)
     return launching(site, documents, member.pipeline, supervisor, serving)

@@ -166,7 +166,7 @@ async def _serve(
     registry = kopf.OperatorRegistry()
     login.register(registry)
     watch.register(registry, loop)
-    admission.register(registry, validator)
+    admission.register(registry, validator, loop.inventory)
     async with health.serve(*settings.probes) as port:
         await scraping.begin(port)
         async with asyncio.TaskGroup() as tasks:

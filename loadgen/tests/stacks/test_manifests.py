@@ -10,7 +10,7 @@ import pytest
 
 from loadgen.stacks import light, manifests, twins
 from loadgen.stacks.member import Member
-from loadgen.stacks.supervisor import Supervisor
+from loadgen.stacks.supervisor import ProcessFailedError, Supervisor
 from loadgen.tests.harness import ROOT
 
 EXAMPLE = ROOT / "crds" / "examples" / "syse"
@@ -51,6 +51,35 @@ def test_twins_start_the_tasks_that_their_pipeline_has(tmp_path: Path) -> None:
         ) as launched,
     ):
         assert launched.serving == ("search", "worker")
+
+
+def test_twins_may_fetch_what_their_member_may(tmp_path: Path) -> None:
+    shai = tmp_path / "shai"
+    shai.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"$(dirname "$0")/flags"\nexit 1\n')
+    shai.chmod(0o755)
+    member = Member(
+        "main-0",
+        "syse",
+        tmp_path,
+        tmp_path,
+        tmp_path,
+        tmp_path,
+        program=shai,
+        sources=("https://facts.example", "unix:/a b"),
+    )
+    with (
+        Supervisor() as supervisor,
+        twins.launcher(
+            member, manifests.read(EXAMPLE), place=tmp_path, logs=tmp_path, cores=frozenset({0}), supervisor=supervisor
+        ) as launched,
+        pytest.raises(ProcessFailedError),
+    ):
+        launched.start_monitor("twin")
+    flags = (tmp_path / "flags").read_text().splitlines()
+    assert [flag for flag in flags if "allow-source" in flag] == [
+        "--allow-source=https://facts.example",
+        "--allow-source=unix:/a b",
+    ]
 
 
 def test_a_variant_has_no_service_but_its_address() -> None:

@@ -74,6 +74,8 @@ def test_what_is_no_address_is_refused(
         ({"runtimes": {"java": "/lib"}}, "'runtimes' is missing or of another type"),
         ({"runtimes": {"java": [7]}}, "'runtimes' is missing or of another type"),
         ({"runtimes": ["java"]}, "'runtimes' is missing or of another type"),
+        ({"sources": "https://facts.example"}, "'sources' is missing or of another type"),
+        ({"sources": [7]}, "'sources' is missing or of another type"),
         ({"twins": ["a"]}, "of another type"),
         ({"monitor": 7}, "of another type"),
     ],
@@ -85,6 +87,8 @@ def test_a_description_of_other_types_is_refused(tmp_path: Path, wrong: dict[str
     path = tmp_path / "member.json"
     path.write_text(json.dumps(right))
     assert (member.read(path).variables, member.read(path).runtimes) == ({"P": "80"}, {"java": ["/lib"]})
+    path.write_text(json.dumps({**right, "sources": ["https://facts.example"]}))
+    assert member.read(path).sources == ("https://facts.example",)
     path.write_text(json.dumps({**right, **wrong}))
     with pytest.raises(MemberError, match=says):
         member.read(path)

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
-	{"internal/wire", "internal/pattern", "internal/kvcommand"},
+	{"internal/wire", "internal/pattern", "internal/kvcommand", "internal/allowlist"},
 	{"policy"},
 	{"internal/look", "internal/shape"},
 	{"internal/bug", "internal/codec", "internal/shellword", "internal/waiting"}, // the last for tests
@@ -110,7 +110,7 @@ func TestLayers(t *testing.T) {
 var (
 	impure = []string{"os", "net", "syscall", "log", "io/ioutil", "math/rand", "crypto/rand", "golang.org/x/sys",
 		"golang.org/x/net", "path/filepath"}
-	harmless = []string{"net/netip", "golang.org/x/net/bpf"}
+	harmless = []string{"net/netip", "net/url", "golang.org/x/net/bpf"}
 	clock    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
 )
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/runtimeroot"
@@ -26,7 +27,7 @@ type monitorFlags struct {
 	data, state, library, secrets string
 	supervisor                    string
 	listen, clientCA, page        string
-	define, runtimes              []string
+	define, runtimes, allow       []string
 	cpus                          string
 	logFormat                     string
 	taskIDs, taskRegistry         string
@@ -47,6 +48,7 @@ where it only answers clients with a certificate by --client-ca.`,
 		Example: `  shai monitor --data /srv/data --state /var/lib/shai
   shai monitor --data out/data --state out/state --socket out/shai.sock \
     --define JAVA_HOME=/opt/java --runtime 'java=$(JAVA_HOME),/lib,/usr/lib,/lib64'
+  shai monitor --data /srv/data --state /var/lib/shai --allow-source https://facts.example.org/friends/
   shai monitor --data /srv/data --state /var/lib/shai --listen :8443 \
     --certificate monitor.pem --key monitor.key --client-ca operators.pem`,
 		Args: cobra.NoArgs,
@@ -65,6 +67,9 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringArrayVar(&flags.runtimes, "runtime", nil,
 		"NAME=PATH,PATH…, files and directories that the tasks with this spec.runtimeName may execute and read beside their conduits: "+
 			"programs, interpreters, libraries; may be repeated. A path that contains a comma is given as the value of a variable")
+	f.StringArrayVar(&flags.allow, "allow-source", nil,
+		"a source of facts or a socket that manifests may name: https://HOST[:PORT][/PATH], http://…, unix:/PATH; "+
+			"a path that ends in / allows what is beneath it; may be repeated; default: none but $(REDIS_SOCKET)")
 	f.StringVar(&flags.library, "library", "",
 		"directory with libshai.so; default: searched for beside the program")
 	f.StringVar(&flags.supervisor, "supervisor", "",
@@ -155,6 +160,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	}
 	if options.Runtimes, err = runtimeroot.Define(flags.runtimes, options.Define); err != nil {
 		return options, fmt.Errorf("--runtime %w", err)
+	}
+	if options.Allowed, err = allowlist.Parse(flags.allow); err != nil {
+		return options, fmt.Errorf("--allow-source %w", err)
 	}
 	if options.TaskIDs, err = taskRegistry(flags); err != nil {
 		return options, err

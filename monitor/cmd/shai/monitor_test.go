@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/runtimeroot"
@@ -85,6 +87,15 @@ func TestMonitorOptions(t *testing.T) {
 			fails: `--define "A": expected NAME=VALUE`},
 		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"},
 			fails: "--define A is given twice"},
+		{name: "sources", words: []string{"--allow-source", "https://facts.example/a,b/",
+			"--allow-source=unix:/run/a.sock"},
+			change: func(o *monitor.Options) {
+				o.Allowed, _ = allowlist.Parse([]string{"https://facts.example/a,b/", "unix:/run/a.sock"})
+			}},
+		{name: "a source with a user", words: []string{"--allow-source", "https://a@facts.example"},
+			fails: `--allow-source "https://a@facts.example" is not an allowed source`},
+		{name: "a source that is empty", words: []string{"--allow-source="},
+			fails: `--allow-source "" is not an allowed source`},
 		{name: "size of the audit log", words: []string{"--audit-size", "500MiB"},
 			change: func(o *monitor.Options) { o.AuditSize = 500 << 20 }},
 		{name: "a size without a unit", words: []string{"--audit-size", "500"}, fails: `--audit-size "500": expected`},
@@ -125,7 +136,9 @@ func TestMonitorOptions(t *testing.T) {
 			}
 			want := want
 			test.change(&want)
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(monitor.Options{}, "Logger")); code != exitOK ||
+			lists := reflect.TypeFor[allowlist.List]().PkgPath()
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(monitor.Options{}, "Logger"),
+				cmp.Exporter(func(t reflect.Type) bool { return t.PkgPath() == lists })); code != exitOK ||
 				diff != "" {
 				t.Errorf("exit %d: %s\n%s", code, stderr.String(), diff)
 			}

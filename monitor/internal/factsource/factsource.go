@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
@@ -61,15 +63,20 @@ type Login struct {
 }
 
 // Open makes a source from a specification whose variables are replaced. It does not
-// connect yet.
-func Open(spec manifest.FactSourceSpec, login Login) (Source, error) {
+// connect yet. A source that is not allowed is an error ([allowlist.Refused]): nothing is
+// opened for it.
+func Open(spec manifest.FactSourceSpec, login Login, allowed allowlist.List) (Source, error) {
 	switch {
-	case spec.Redis != nil && spec.Redis.Stream != nil:
-		return &stream{spec: *spec.Redis, login: login, block: blockTime, replayTime: fetchTime}, nil
 	case spec.Redis != nil:
+		if err := allowed.Socket(spec.Redis.Socket); err != nil {
+			return nil, err
+		}
+		if spec.Redis.Stream != nil {
+			return &stream{spec: *spec.Redis, login: login, block: blockTime, replayTime: fetchTime}, nil
+		}
 		return newKeys(*spec.Redis, login)
 	case spec.HTTP != nil:
-		return newAddress(*spec.HTTP)
+		return newAddress(*spec.HTTP, allowed, net.DefaultResolver)
 	}
 	return nil, errors.New("the source has nothing to fetch from; expected redis or http")
 }

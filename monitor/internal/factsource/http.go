@@ -9,12 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 )
@@ -30,8 +34,14 @@ const maxRedirects = 5
 // maxCertificatesBytes is several times the size of a system's bundle of all authorities.
 const maxCertificatesBytes = 4 << 20
 
-func newAddress(spec manifest.FactHTTP) (*address, error) {
-	transport := &http.Transport{ // without the environment's proxy, which could forge facts
+func newAddress(spec manifest.FactHTTP, allowed allowlist.List, names *net.Resolver) (*address, error) {
+	target, err := allowed.Origin(spec.URL)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: dialTime, Resolver: names, Control: permitted(target)}
+	transport := &http.Transport{ // without the environment's proxy, which could forge facts, and resolves names
+		DialContext:           dialer.DialContext,
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 		ResponseHeaderTimeout: fetchTime,
 		MaxIdleConns:          1,
@@ -47,8 +57,20 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 			return nil, fmt.Errorf("read certificate authority %s: it contains no PEM certificate", spec.CAFile)
 		}
 	}
-	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost,
+	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost(allowed),
 		Timeout: fetchTime}}, nil
+}
+
+// permitted returns a check of each address that the target's name was resolved to, directly
+// before the connection: a name server cannot answer differently in between.
+func permitted(target allowlist.Target) func(network, address string, _ syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		resolved, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return target.Permit(resolved.Addr())
+	}
 }
 
 // readCertificates reads a file of certificates that a manifest names. It opens only a
@@ -73,17 +95,23 @@ func readCertificates(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 
-// sameHost follows redirects only within the host that the manifest trusts.
-func sameHost(next *http.Request, before []*http.Request) error {
-	first := before[0].URL
-	switch {
-	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
-		return fmt.Errorf("it redirects to %s://%s; set it as the url if you trust it", next.URL.Scheme,
-			next.URL.Host)
-	case len(before) > maxRedirects:
-		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+// sameHost follows redirects only within the host that the manifest trusts, and to what is
+// allowed there.
+func sameHost(allowed allowlist.List) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, before []*http.Request) error {
+		first := before[0].URL
+		switch {
+		case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
+			return fmt.Errorf("it redirects to %s://%s; set it as the url if you trust it", next.URL.Scheme,
+				next.URL.Host)
+		case len(before) > maxRedirects:
+			return fmt.Errorf("it redirects more than %d times", maxRedirects)
+		}
+		if _, err := allowed.Origin(next.URL.String()); err != nil {
+			return fmt.Errorf("it redirects: %w", err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // Pause implements [Source].

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -149,14 +150,15 @@ func TestHTTPSChecksTheServer(t *testing.T) {
 		t.Error(got)
 	}
 	fails(t, opened(t, at(server.URL, ""), Login{}), "", "failed to verify certificate")
-	if _, err := Open(at(server.URL, file+"x"), Login{}); err == nil {
+	if _, err := Open(at(server.URL, file+"x"), Login{}, listed(t, server.URL)); err == nil {
 		t.Error("a source without its authority was opened")
 	}
 }
 
 // The environment's proxy is not used: it could forge facts.
 func TestHTTPUsesNoProxy(t *testing.T) {
-	source, err := newAddress(*at("http://facts.example/", "").HTTP)
+	spec := at("http://facts.example/", "")
+	source, err := newAddress(*spec.HTTP, allowing(t, spec), net.DefaultResolver)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +194,9 @@ func TestCertificateFilesThatAreRefused(t *testing.T) {
 	if os.Geteuid() == 0 && runtime.GOOS == "linux" { // of size 0, without end, and the superuser's
 		refused["/proc/kmsg"] = "contains no PEM certificate"
 	}
+	allowed := listed(t, "https://127.0.0.1:1")
 	for name, want := range refused {
-		if _, err := Open(at("https://127.0.0.1:1", name), Login{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(at("https://127.0.0.1:1", name), Login{}, allowed); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

@@ -5,6 +5,7 @@ package factsource
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/go-cmp/cmp"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/waiting"
@@ -54,7 +56,7 @@ func do(t *testing.T, connection redis.Conn, line ...any) string {
 
 func opened(t *testing.T, spec manifest.FactSourceSpec, login Login) Source {
 	t.Helper()
-	source, err := Open(spec, login)
+	source, err := Open(spec, login, allowing(t, spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +65,32 @@ func opened(t *testing.T, spec manifest.FactSourceSpec, login Login) Source {
 	}
 	t.Cleanup(source.Close)
 	return source
+}
+
+// allowing returns a list of what the source names.
+func allowing(t *testing.T, spec manifest.FactSourceSpec) allowlist.List {
+	t.Helper()
+	var entries []string
+	if spec.Redis != nil {
+		entries = append(entries, "unix:"+spec.Redis.Socket)
+	}
+	if spec.HTTP != nil {
+		origin, err := url.Parse(spec.HTTP.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, origin.Scheme+"://"+origin.Host)
+	}
+	return listed(t, entries...)
+}
+
+func listed(t *testing.T, entries ...string) allowlist.List {
+	t.Helper()
+	list, err := allowlist.Parse(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 func described(facts []policy.Fact) []string {
@@ -149,8 +177,8 @@ func TestKeysThatSayNothingUsable(t *testing.T) {
 	}
 	fails(t, opened(t, keysOf(socket+"x", manifest.FactKeys{Pattern: "a", Conduit: "b", Says: "c"}), Login{}), "",
 		"is it running?")
-	if _, err := Open(keysOf(socket, manifest.FactKeys{Pattern: "{a}{b}", Conduit: "b", Says: "c"}),
-		Login{}); err == nil {
+	malformed := keysOf(socket, manifest.FactKeys{Pattern: "{a}{b}", Conduit: "b", Says: "c"})
+	if _, err := Open(malformed, Login{}, allowing(t, malformed)); err == nil {
 		t.Error("a pattern that cannot be taken apart was accepted")
 	}
 }

@@ -76,7 +76,8 @@ type FactStatement struct {
 // FactRedis is a key-value store from which facts are fetched: its keys, all of them each
 // time, or a stream of changes. Exactly one of Keys and Stream is given.
 type FactRedis struct {
-	// Socket is the path of the store's unix socket. $(NAME) is replaced.
+	// Socket is the path of the store's unix socket, which the monitor has to allow. $(NAME) is
+	// replaced.
 	Socket string      `json:"socket" rule:"required,max=4096"`
 	Keys   []FactKeys  `json:"keys,omitempty" rule:"max=64"`
 	Stream *FactStream `json:"stream,omitempty"`
@@ -101,7 +102,7 @@ type FactStream struct {
 
 // FactHTTP is an address that returns JSON lines, each a [FactStatement].
 type FactHTTP struct {
-	// URL begins with http:// or https://. $(NAME) is replaced.
+	// URL begins with http:// or https://, and the monitor has to allow it. $(NAME) is replaced.
 	URL             string `json:"url" rule:"required,max=4096"`
 	IntervalSeconds int    `json:"intervalSeconds,omitempty" rule:"default=30,max=86400"`
 	// CAFile is the server's certificate authority, in PEM. If it is absent, the
@@ -119,10 +120,18 @@ type Principal struct {
 type PrincipalSpec struct {
 	// PublicKey is an Ed25519 key: 64 hexadecimal digits.
 	PublicKey string `json:"publicKey" rule:"required,max=64"`
+	// AllowedNamespaces, if set, are the only namespaces of Kubernetes whose pipelines know the
+	// principal. The operator gives members only those that they may know; a monitor ignores it.
+	AllowedNamespaces *Namespaces `json:"allowedNamespaces,omitempty"`
 	// Region, if set, is the region that the principal is expected to connect from.
 	Region string `json:"region,omitempty" rule:"max=63"`
 	// Attributes are facts: "principals/<name>" says attribute(name, value).
 	Attributes []Attribute `json:"attributes,omitempty" rule:"max=64"`
+}
+
+// Namespaces are namespaces of Kubernetes, by name.
+type Namespaces struct {
+	Names []string `json:"names,omitempty" rule:"max=64,item=63"`
 }
 
 // Attribute is a known property of a principal.
@@ -177,7 +186,7 @@ type FormerRuntime []string
 const ChooseRuntime = "write spec.runtimeName, the name of a runtime, in its place; the runtime's paths are given by the owner " +
 	"of the pool (JailPool, spec.runtimes), or where the monitor is started (--runtime NAME=PATH,…)"
 
-// Resources limit a process, and the number of a task's processes. An absent field sets no
+// Resources limit each process of a task, and the task as a whole. An absent field sets no
 // limit but that of Processes, which then has a default.
 type Resources struct {
 	// MemoryMegabytes limits private writable memory: heap, stacks, copies.
@@ -186,6 +195,10 @@ type Resources struct {
 	OpenFiles int `json:"openFiles,omitempty" rule:"min=256,max=1048576"`
 	// Processes limits the processes and threads of the whole task.
 	Processes int `json:"processes,omitempty" rule:"min=64,max=1048576"`
+	// CPUMillicores limits the processor time of the whole task, in thousandths of a processor.
+	CPUMillicores int `json:"cpuMillicores,omitempty" rule:"min=10,max=1048576"`
+	// TotalMemoryMegabytes limits the memory of the whole task.
+	TotalMemoryMegabytes int `json:"totalMemoryMegabytes,omitempty" rule:"min=64,max=1048576"`
 }
 
 // Variable is a text with a name.
@@ -307,6 +320,7 @@ type Commands struct {
 
 // KeyValue describes how the monitor reaches the key-value store.
 type KeyValue struct {
-	// Socket is the path of the store's unix socket. $(NAME) is replaced.
+	// Socket is the path of the store's unix socket: that of the monitor's own store, or in mode
+	// baseline one that the monitor allows. $(NAME) is replaced.
 	Socket string `json:"socket" rule:"required,max=4096"`
 }

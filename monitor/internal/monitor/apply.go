@@ -143,6 +143,9 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	if err := m.checkRuntimes(resolved); err != nil {
 		return api.Invalid("apply", "", "%v", err)
 	}
+	if err := m.checkStores(resolved); err != nil {
+		return api.Invalid("apply", "", "%v", err)
+	}
 	for name, one := range resolved {
 		if err := pipeline.Check(one); err != nil {
 			return api.Invalid("apply pipeline "+name, "", "%v", err)

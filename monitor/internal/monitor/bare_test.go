@@ -13,6 +13,7 @@ import (
 	"slices"
 	"testing"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
@@ -21,9 +22,9 @@ import (
 )
 
 // bareMonitor is a monitor with pipelinetest.Bare in force and its documents linked.
-func bareMonitor(t *testing.T) (*Monitor, *pipeline.Pipeline) {
+func bareMonitor(t *testing.T, sources ...string) (*Monitor, *pipeline.Pipeline) {
 	t.Helper()
-	m, err := Open(context.Background(), bareOptions(t))
+	m, err := Open(context.Background(), bareOptions(t, sources...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +37,15 @@ func bareMonitor(t *testing.T) (*Monitor, *pipeline.Pipeline) {
 	return m, m.pipelines["bare"]
 }
 
-// bareOptions are those of a monitor with documents and nothing else.
-func bareOptions(t *testing.T) Options {
+// bareOptions are those of a monitor with documents and nothing else, which may use the
+// sources.
+func bareOptions(t *testing.T, sources ...string) Options {
 	t.Helper()
 	pipelinetest.NeedSandbox(t)
+	allowed, err := allowlist.Parse(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +53,8 @@ func bareOptions(t *testing.T) Options {
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
 		TaskIDs: taskUsers(root), Library: root, Define: pipelinetest.Define(t),
-		Runtimes: pipelinetest.Runtimes("/nonexistent"),
-		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Runtimes: pipelinetest.Runtimes("/nonexistent"), Allowed: allowed,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, name := range pipelinetest.BareDocuments {
 		path := filepath.Join(options.Data, name)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/wire"
 )
 
 // followed are the sources of the bundle in force from which facts are fetched, each with
@@ -60,7 +62,7 @@ func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error)
 		if !one.Spec.Fetched() {
 			continue
 		}
-		source, err := m.openSource(c.bundle, c.resolved, one.Metadata.Name)
+		source, err := m.openSource(c.bundle, one.Metadata.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -90,40 +92,47 @@ func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error)
 	return fetched, nil
 }
 
-// openSource prepares a source for fetching.
-func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manifest.Resolved,
-	name string) (factsource.Source, error) {
+// openSource prepares a source for fetching, if it is allowed.
+func (m *Monitor) openSource(bundle *manifest.Bundle, name string) (factsource.Source, error) {
 	spec, err := bundle.ResolveFactSource(name, m.options.Define)
 	if err != nil {
 		return nil, err
 	}
 	var login factsource.Login
 	if spec.Redis != nil {
-		if login, err = m.loginAt(spec.Redis.Socket, resolved); err != nil {
+		if login, err = m.loginAt(spec.Redis.Socket); err != nil {
 			return nil, err
 		}
 	}
-	source, err := factsource.Open(spec, login)
+	source, err := factsource.Open(spec, login, m.allowed)
 	if err != nil {
 		return nil, api.Invalid("apply", "", "FactSource %s: %v", name, err)
 	}
 	return source, nil
 }
 
-// loginAt returns how to authenticate at a store: as its administrator if it is a
-// pipeline's confined store, else not at all.
-func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved) (factsource.Login, error) {
-	if m.options.Secrets == "" {
+// loginAt returns how to authenticate at a store: as the administrator of the monitor's own
+// confined store, elsewhere not at all.
+func (m *Monitor) loginAt(socket string) (factsource.Login, error) {
+	if m.options.Secrets == "" || !m.allowed.IsStore(socket) {
 		return factsource.Login{}, nil
 	}
-	for _, one := range resolved {
-		if store := one.Pipeline.Spec.KeyValue; store != nil && store.Socket == socket {
-			secrets, err := kvfilter.ReadSecrets(m.options.Secrets)
-			return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator,
-				Password: secrets.Password}, err
+	secrets, err := kvfilter.ReadSecrets(m.options.Secrets)
+	return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator, Password: secrets.Password}, err
+}
+
+// checkStores refuses pipelines with a store that the monitor may not connect to.
+func (m *Monitor) checkStores(resolved map[string]*manifest.Resolved) error {
+	for _, name := range slices.Sorted(maps.Keys(resolved)) {
+		spec := resolved[name].Pipeline.Spec
+		if spec.KeyValue == nil {
+			continue
+		}
+		if err := m.allowed.Store(spec.KeyValue.Socket, spec.Mode != wire.ModeBaseline.String()); err != nil {
+			return fmt.Errorf("pipeline %s: spec.keyValue.socket: %w", name, err)
 		}
 	}
-	return factsource.Login{}, nil
+	return nil
 }
 
 // turnTo follows the sources of a bundle (none if it is nil), and no others. The sources
@@ -220,12 +229,7 @@ func (f *followed) follow(ctx context.Context, s *followedSource) {
 
 func (f *followed) open(s *followedSource) (factsource.Source, error) {
 	m := f.monitor
-	bundle := m.currentBundle()
-	resolved, err := m.resolve(bundle)
-	if err != nil {
-		return nil, err
-	}
-	return m.openSource(bundle, resolved, s.name)
+	return m.openSource(m.currentBundle(), s.name)
 }
 
 // fetch applies the changes of a source.

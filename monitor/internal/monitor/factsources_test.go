@@ -128,7 +128,7 @@ func startedBare(t *testing.T, options Options) *Monitor {
 func TestFactsFromKeys(t *testing.T) {
 	store := newFactStore(t)
 	store.do("SADD friends:alice bob")
-	m, _ := bareMonitor(t)
+	m, _ := bareMonitor(t, "unix:"+store.socket)
 	text := sourceText(fmt.Sprintf("{redis: {socket: %s, intervalSeconds: 1, keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}", store.socket))
 	applyBare(t, m, text)
 	if status := sourceStatus(t, m); !areFriends(m, "alice", "bob") || status.Tuples != 1 || status.LastSuccess == nil {
@@ -189,7 +189,7 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 		fmt.Fprintln(w, `{"conduit": "friends/alice", "says": "friend", "tuples": [["carol"]]}`)
 	}))
 	defer server.Close()
-	options := bareOptions(t)
+	options := bareOptions(t, server.URL)
 	m := startedBare(t, options)
 	defer func() { _ = m.Close() }()
 	applyBare(t, m, pipelinetest.Bare)
@@ -229,7 +229,7 @@ func TestAStreamIsAppliedOnceAcrossRestarts(t *testing.T) {
 		store.do(`XADD facts * op ` + op + ` conduit friends/alice says friend tuple ["` + friend + `"]`)
 	}
 	add("add", "bob")
-	options := bareOptions(t)
+	options := bareOptions(t, "unix:"+store.socket)
 	m := startedBare(t, options)
 	defer func() { _ = m.Close() }()
 	applyBare(t, m, sourceText(fmt.Sprintf("{redis: {socket: %s, stream: {key: facts}}}", store.socket)))
@@ -284,7 +284,7 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 	request := s.sources()
 	request.Sources = append(request.Sources,
 		manifest.Source{Name: "source.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: more}\n" +
-			"spec: {redis: {socket: $(KEYVALUE), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
+			"spec: {redis: {socket: $(REDIS_SOCKET), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
 	if _, err := s.monitor.Apply(context.Background(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	for i, source := range request.Sources {
-		request.Sources[i].Text = strings.Replace(source.Text, "$(KEYVALUE), keys", "$(ELSEWHERE), keys", 1)
+		request.Sources[i].Text = strings.Replace(source.Text, "$(REDIS_SOCKET), keys", "$(ELSEWHERE), keys", 1)
 	}
 	if _, err := s.monitor.Apply(context.Background(), request); err == nil ||
 		!strings.Contains(err.Error(), "$(ELSEWHERE) is not defined") {

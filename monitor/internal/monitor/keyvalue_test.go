@@ -25,7 +25,7 @@ func (s *stack) expectUsers(what string, principals ...string) {
 	s.t.Helper()
 	secrets, err := kvfilter.ReadSecrets(s.options.Secrets)
 	s.must(err)
-	connection, err := redis.Dial("unix", s.options.Define["KEYVALUE"])
+	connection, err := redis.Dial("unix", s.options.Define["REDIS_SOCKET"])
 	s.must(err)
 	defer connection.Close()
 	_, err = connection.Do(secrets.AuthCommand, secrets.Administrator, secrets.Password)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
@@ -31,6 +32,7 @@ type Options struct {
 	Page                       string            // address of the page on the loopback network; empty: none
 	Define                     map[string]string // values for $(NAME) in manifests
 	Runtimes                   runtimeroot.Named // what tasks may execute and read beside their conduits
+	Allowed                    allowlist.List    // sources of facts and sockets that manifests may name
 	Library                    string            // directory that holds libshai.so
 	Supervisor                 string            // the program shai-supervisor
 	CPUs                       []int             // processors that tasks are pinned to; empty: all
@@ -49,6 +51,7 @@ type Options struct {
 // are safe for concurrent use.
 type Monitor struct {
 	options Options
+	allowed allowlist.List // with the monitor's own store
 	logger  *slog.Logger
 	context context.Context // ends when the monitor stops
 	backend sandbox.Backend

@@ -53,6 +53,7 @@ func snooping(t *testing.T) (s *stack, root string) {
 	root = filepath.Dir(s.options.Data)
 	s.document("/inbox/bob/1.txt")
 	s.options.Socket = filepath.Join(root, "run", "monitor.sock")
+	s.options.Define["REDIS_SOCKET"] = filepath.Join(root, "store", "socket")
 	s.options.Define["FILE"] = filepath.Join(s.options.Data, "inbox/bob/1.txt")
 	s.options.Runtimes["snoop"] = s.options.Runtimes["system"]
 	s.options.Key = filepath.Join(root, "tls", "monitor.key")
@@ -148,7 +149,7 @@ func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
 func TestRuntimeThatReachesAStoreIsRefused(t *testing.T) {
 	s, root := snooping(t)
 	store, moving := filepath.Join(root, "store"), filepath.Join(root, "moving")
-	text := snoop + "  keyValue: {socket: " + store + "/socket}\n"
+	text := snoop + "  keyValue: {socket: $(REDIS_SOCKET)}\n"
 	const want = "contains the socket of a key-value store"
 	if err := s.applyWithRuntime(text, store); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("runtime %s: %v, want %q", store, err, want)
@@ -288,6 +289,7 @@ func TestHardLinksInTheRuntime(t *testing.T) {
 	s.must(os.WriteFile(programs+"/two-names", []byte("the text"), 0o644))
 	s.must(os.Link(programs+"/two-names", programs+"/second-name"))
 	for name, readable := range map[string]bool{"document": false, "one-name": true, "two-names": true} {
+		s.options.Define["REDIS_SOCKET"] = filepath.Join(root, "store", "socket")
 		s.options.Define["FILE"] = filepath.Join(programs, name)
 		s.must(s.applyRuntime(programs))
 		_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")

@@ -82,6 +82,10 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	return m, nil
 }
 
+// storeVariable is the variable with the socket of the monitor's own key-value store. Only who
+// starts the monitor defines it: a pipeline's own variables do not count.
+const storeVariable = "REDIS_SOCKET"
+
 // newMonitor returns a monitor whose files are not open yet.
 func newMonitor(ctx context.Context, options Options) *Monitor {
 	if options.Logger == nil {
@@ -91,6 +95,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 	backend := sandbox.New(sandbox.Options{Supervisor: options.Supervisor})
 	m := &Monitor{
 		options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
+		allowed:  options.Allowed.WithStore(options.Define[storeVariable]),
 		started:  time.Now(),
 		metrics:  metrics.New(),
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
@@ -139,8 +144,8 @@ func (m *Monitor) openServices() error {
 	o := m.options
 	m.services = &pipeline.Services{
 		Options: pipeline.Options{
-			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Runtimes: o.Runtimes, CPUs: o.CPUs,
-			GiveData: o.GiveData, Sessions: o.Sessions,
+			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Runtimes: o.Runtimes, Define: o.Define,
+			Allowed: m.allowed, CPUs: o.CPUs, GiveData: o.GiveData, Sessions: o.Sessions,
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,

@@ -51,7 +51,7 @@ func newStack(t testing.TB) *stack {
 	given := needPrograms(t)
 	root := openDirectory(t)
 	define := pipelinetest.Define(t)
-	define["PROBE"], define["KEYVALUE"] = given.probe, filepath.Join(root, "kv")
+	define["PROBE"], define["REDIS_SOCKET"] = given.probe, filepath.Join(root, "kv")
 	s := &stack{t: t, address: define["LISTEN"], served: "probe", manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
@@ -135,7 +135,7 @@ func (s *stack) startKeyValue() {
 	}
 	s.manifests["pipeline.yaml"] = pipelinetest.Probe
 	directory, secrets := s.t.TempDir(), kvfilter.NewSecrets()
-	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["KEYVALUE"],
+	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["REDIS_SOCKET"],
 		Directory: directory}, secrets)
 	s.must(err)
 	file := filepath.Join(directory, "redis.conf")
@@ -145,7 +145,7 @@ func (s *stack) startKeyValue() {
 	s.options.Secrets = filepath.Join(directory, "secrets.json")
 	s.must(os.WriteFile(s.options.Secrets, encoded, 0o600))
 	waiting.Server(s.t, exec.Command(program, file), func() bool {
-		store, err := kvfilter.Open(context.Background(), s.options.Define["KEYVALUE"], secrets, "none")
+		store, err := kvfilter.Open(context.Background(), s.options.Define["REDIS_SOCKET"], secrets, "none")
 		if err == nil {
 			_ = store.Close()
 		}

@@ -79,7 +79,7 @@ func newFixture(t testing.TB, name string, limits SessionLimits) *fixture {
 	}
 	options := Options{Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Sessions: limits}
 	f := &fixture{t: t, name: name, define: pipelinetest.Define(t)}
-	f.define["PROBE"], f.define["KEYVALUE"] = "/nonexistent", "/nonexistent"
+	f.define["PROBE"], f.define["REDIS_SOCKET"] = "/nonexistent", "/nonexistent"
 	f.must(os.MkdirAll(options.Data, 0o755))
 	f.must(os.Mkdir(options.State, 0o700))
 	s := &Services{

@@ -24,6 +24,9 @@ func (p *Pipeline) openKeyValue(ctx context.Context) error {
 		return errors.New("the pipeline has a key-value store and the monitor was started without its secrets; " +
 			"start it with --secrets FILE (see shai keyvalue configure --help)")
 	}
+	if err := p.services.Options.Allowed.Store(p.spec.KeyValue.Socket, true); err != nil {
+		return fmt.Errorf("open the key-value store of pipeline %s: %w", p.name, err)
+	}
 	secrets, err := kvfilter.ReadSecrets(p.services.Options.Secrets)
 	if err != nil {
 		return err

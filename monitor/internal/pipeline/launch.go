@@ -65,6 +65,9 @@ func (t *Task) limits() plan.Limits {
 		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
 		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
 		Processes: uint64(resources.Processes),             //nolint:gosec // never negative
+		CPU:       uint64(resources.CPUMillicores),         //nolint:gosec // never negative
+
+		TotalMemory: uint64(resources.TotalMemoryMegabytes) << 20, //nolint:gosec // manifests bound it
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
@@ -34,6 +35,8 @@ type Options struct {
 	Library  string            // directory that holds libshai.so
 	Secrets  string            // file with the key-value store's secrets; empty: no confined store
 	Runtimes runtimeroot.Named // what tasks may execute and read beside their conduits
+	Define   map[string]string // values for $(NAME) in manifests
+	Allowed  allowlist.List    // sockets that manifests may name
 	CPUs     []int             // processors that tasks are pinned to; empty: all
 	GiveData bool              // give documents to the group of the tasks that read them
 	Sessions SessionLimits     // of each pipeline

@@ -17,8 +17,8 @@ import (
 )
 
 // A task's cgroups are children of the monitor's own: one of version 2, which ends the task,
-// and one of version 1 if its pids controller is what limits the task's processes (see
-// makePidsCgroup). The name has the monitor (see monitorName), and a part that makes it unique.
+// and one for each controller of version 1 that limits the task (see cgroupLimit). The name
+// has the monitor (see monitorName), and a part that makes it unique.
 const cgroupPrefix = "shai-task-"
 
 // monitorName returns the part of a cgroup's name that tells its monitor: the PID namespace and
@@ -112,7 +112,11 @@ func removeCgroup(path string) {
 // without removing them: those of tasks whose keeper was killed, too, and the monitors' own. A
 // cgroup in which processes run cannot be removed.
 func removeAbandonedCgroups() {
-	for _, directory := range []func() (string, error){tasksCgroup, pidsVersion1.own} {
+	directories := []func() (string, error){tasksCgroup}
+	for _, controller := range []string{"pids", "cpu", "memory"} {
+		directories = append(directories, version1Of(controller).own)
+	}
+	for _, directory := range directories {
 		parent, err := directory()
 		if err != nil {
 			continue

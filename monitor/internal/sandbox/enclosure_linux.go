@@ -5,7 +5,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,10 +21,9 @@ import (
 // process is the keeper.
 type enclosure struct {
 	Cgroup string `json:",omitempty"` // a directory of version 2; "" if there is none
-	// Counted is the directory of version 1 that limits the processes; "" if Cgroup does, or
-	// nothing.
-	Counted   string `json:",omitempty"`
-	Namespace bool   `json:",omitempty"`
+	// Limited are the directories of version 1 that limit the task, where Cgroup does not.
+	Limited   []string `json:",omitempty"`
+	Namespace bool     `json:",omitempty"`
 	// Leaks is set if processes of the task can leave: it has no filter, which keeps them in
 	// the process group, no PID namespace, and no cgroup, or one that its user may leave.
 	Leaks bool `json:",omitempty"`
@@ -41,17 +39,14 @@ func enclose(spec Spec, todo plan.Plan) (enclosure, error) {
 	isFiltered := len(todo.Filter) > 0
 	e.Namespace = e.Cgroup == "" && !isFiltered && spec.waived&plan.TaskNamespace == 0 && namespacesAvailable()
 	e.Leaks = !isFiltered && !e.Namespace && (e.Cgroup == "" || spec.User == nil)
-	if spec.waived&plan.ProcessLimit != 0 {
+	if spec.waived&plan.TaskLimits != 0 {
 		return e, nil
 	}
 	var err error
-	e.Counted, err = limitProcesses(e.Cgroup, spec.MaxProcesses())
-	if err != nil && spec.Limits.Processes != 0 {
+	if e.Limited, err = limitTask(spec, e.Cgroup); err != nil {
 		e.remove()
-		return e, fmt.Errorf("limit the task to %d processes (shai doctor shows what is needed): %w: %w",
-			spec.Limits.Processes, err, plan.ErrUnsupported)
 	}
-	return e, nil
+	return e, err
 }
 
 // attributes returns how the task's parent is started.
@@ -71,7 +66,7 @@ func (e enclosure) attributes() *syscall.SysProcAttr {
 // enter moves this process into the cgroups. It is in the process group and the namespace
 // already.
 func (e enclosure) enter() error {
-	for _, cgroup := range []string{e.Cgroup, e.Counted} {
+	for _, cgroup := range append([]string{e.Cgroup}, e.Limited...) {
 		if cgroup == "" {
 			continue
 		}
@@ -137,8 +132,8 @@ func (e enclosure) remove() {
 	if e.Cgroup != "" {
 		removeCgroup(e.Cgroup)
 	}
-	if e.Counted != "" {
-		_ = unix.Rmdir(e.Counted) // empty at the same time
+	for _, cgroup := range e.Limited {
+		_ = unix.Rmdir(cgroup) // empty at the same time
 	}
 }
 

@@ -25,10 +25,13 @@ type hierarchy struct {
 	controller string // of version 1, which has a hierarchy for each; "" for version 2
 }
 
-var (
-	version2     = hierarchy{name: "cgroups of version 2", fileSystem: "cgroup2"}
-	pidsVersion1 = hierarchy{name: "the pids controller of version 1", fileSystem: "cgroup", controller: "pids"}
-)
+var version2 = hierarchy{name: "cgroups of version 2", fileSystem: "cgroup2"}
+
+// version1Of returns the hierarchy of version 1 that a controller has.
+func version1Of(controller string) hierarchy {
+	name := "the controller " + controller + " of version 1"
+	return hierarchy{name: name, fileSystem: "cgroup", controller: controller}
+}
 
 // own returns the directory of this process's cgroup in the hierarchy.
 func (h hierarchy) own() (string, error) {
@@ -107,8 +110,11 @@ func moveToLeaf(controller, parent string) error {
 	if err := os.Mkdir(leaf, 0o755); err != nil { //nolint:gosec // as the kernel's own directories
 		return err
 	}
-	// An earlier monitor may have left it enabled: the leaf could then not be entered, either.
-	err = writeWord(subtreeFile(parent), "-"+controller)
+	// An earlier monitor may have left some enabled: the leaf could then not be entered, either.
+	enabled, err := os.ReadFile(subtreeFile(parent))
+	for _, left := range strings.Fields(string(enabled)) {
+		err = errors.Join(err, writeWord(subtreeFile(parent), "-"+left))
+	}
 	if err == nil {
 		err = enterCgroup(leaf)
 	}

@@ -45,10 +45,10 @@ func probe() Report {
 		yama(), users(), times(),
 	}
 	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),
-		Features: append(slices.Concat(needed, optional), documentWatch(), ending(), limitsProcesses())}
+		Features: slices.Concat(needed, optional, []Feature{documentWatch(), ending()}, limitations())}
 }
 
-// documentWatch, as ending and limitsProcesses, does not concern the confinement of tasks.
+// documentWatch, as ending and limitations, does not concern the confinement of tasks.
 func documentWatch() Feature {
 	group, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_DFID_NAME|unix.FAN_CLOEXEC, unix.O_RDONLY)
 	if err == nil {

@@ -77,8 +77,9 @@ type enclosure struct{}
 
 // enclose fails if the task asks for a limit that this system does not set.
 func enclose(spec Spec, _ plan.Plan) (enclosure, error) {
-	if limit := spec.Limits.Processes; limit != 0 {
-		return enclosure{}, fmt.Errorf("limit the task to %d processes: on Linux only: %w", limit, plan.ErrUnsupported)
+	if l := spec.Limits; l.Processes != 0 || l.CPU != 0 || l.TotalMemory != 0 {
+		return enclosure{}, fmt.Errorf("limit processes, processor time or memory of the whole task: on Linux only: %w",
+			plan.ErrUnsupported)
 	}
 	return enclosure{}, nil
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.cluster.client import RefusedError
 from shai_operator.control import poolspec
 from shai_operator.control.measuring import MeasuringError, Slices, Subject
-from shai_operator.reconcile import benchmarks, bundles, turns
+from shai_operator.reconcile import benchmarks, bundles, releases, sources, turns
 from shai_operator.reconcile.benchmarks import Measurement
 from shai_operator.reconcile.objects import name, namespace, spec, status, uid
 from shai_operator.reconcile.turns import Turns
@@ -148,11 +148,10 @@ class BenchmarkController:
         stored = (await self._releases.named([release])).get(release) if release else None
         if stored is None:
             raise MeasuringError(f"member {target.member} has bundle {monitor.bundle!r} in force, which is not kept")
-        inventory, space = self._loop.inventory, namespace(benchmark)
-        facts = bundles.facts([*inventory.all("FactSource", space), *inventory.all("Principal")])
+        space, pool = namespace(benchmark), self._pool(target)
+        facts = releases.facts(pool, self._loop.inventory, space)
         texts = [source["text"] for source in bundles.Bundle(stored, facts).sources()]
         pipeline = str(spec(benchmark)["pipeline"])
-        pool = self._pool(target)
         row = _row(pool, target.member)
         return Subject(description(pool, target.member, pipeline), texts, pool, row, space)
 
@@ -234,4 +233,5 @@ def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
         "seed": str(store.get("seed") or "") if managed else "",
         "variables": {**variables, **own},
         "runtimes": {runtime["name"]: list(runtime["paths"]) for runtime in spec(pool).get("runtimes") or ()},
+        "sources": list(sources.listed(pool)),
     }

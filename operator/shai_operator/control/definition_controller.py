@@ -48,13 +48,12 @@ class DefinitionController:
             case "Task":
                 plan = definitions.task(obj, self._verdicts.of(obj), inventory, now)
             case "FactSource":
-                plan = definitions.simple(obj, self._verdicts.of(obj), now)
+                plan = definitions.fact_source(obj, self._verdicts.of(obj), inventory, now)
             case "Pipeline":
                 plan = definitions.pipeline(obj, self._verdicts.found, inventory, now)
                 plan.add(*analyses.of_pipeline(obj, inventory, now).actions)
             case "Principal":
-                # the schema has already checked everything
-                plan = definitions.simple(obj, definitions.Verdict(), now)
+                plan = definitions.principal(obj, now)
             case _:
                 raise ValueError(f"{ref}: not a kind that users define")
         return await self._executor.execute(plan)

@@ -20,7 +20,7 @@ from shai_operator.providers.interface import (
 )
 from shai_operator.providers.local import LOCAL_HOST, local_host
 from shai_operator.providers.machine_settings import MachineSettings
-from shai_operator.reconcile import addresses, enforcement, machines
+from shai_operator.reconcile import addresses, enforcement, machines, sources
 from shai_operator.reconcile.conditions import FALSE, TRUE
 from shai_operator.reconcile.objects import Reference, name, spec, status
 from shai_operator.reconcile.surveys import VirtualMachine, machine_name
@@ -139,6 +139,7 @@ def configuration(obj: Object, read: Image, installer: str) -> MemberConfigurati
         key_value=KeyValue(store.get("seed") or "") if managed else None,
         variables=tuple((variable["name"], variable.get("value") or "") for variable in wanted.get("variables") or ()),
         runtimes=tuple((runtime["name"], tuple(runtime["paths"])) for runtime in wanted.get("runtimes") or ()),
+        sources=sources.listed(obj),
         monitor_port=addresses.port(obj),
         machines=machine_settings(obj),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile import definitions, dependents, references
+from shai_operator.reconcile import definitions, dependents, references, tenancy
 from shai_operator.reconcile.bundles import ReleaseError
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Reference, name, reference, status, uid
@@ -49,7 +49,7 @@ class Verdicts:
         # Pipelines of two pools run on two monitors, and may have the same paths.
         for pool in sorted({references.pool(pipeline) for pipeline in pipelines}) or [""]:
             own = [pipeline for pipeline in pipelines if references.pool(pipeline) == pool]
-            answer = await self._check(pool, ref.name, [*shared, *inventory.all("Principal")], own)
+            answer = await self._check(pool, ref.name, [*shared, *tenancy.principals(inventory, ref.name)], own)
             for problem in answer.problems:
                 problems.setdefault(problem.object, []).append(problem)
             parameters.update(answer.parameters)

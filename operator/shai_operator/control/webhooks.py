@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
 
 NAME = GROUP
-MANIFESTS = ("policies", "tasks", "pipelines", "factsources")
+FACT_SOURCES = "factsources"
+MANIFESTS = ("policies", "tasks", "pipelines", FACT_SOURCES)
 """The kinds that a monitor reads."""
 BENCHMARKS = "benchmarks"
 VALIDATED = (*MANIFESTS, BENCHMARKS)

@@ -2,8 +2,9 @@
 """Admission: the API server stores no text that the monitor could not use.
 
 The check uses the parser of the monitors, and for thresholds of Benchmarks the load generator's. An object is checked
-alone: objects that it names may be applied later. When the parser does not answer, nothing is admitted; when the
-operator is down, the API server admits nothing either (failurePolicy Fail).
+alone: objects that it names may be applied later. A FactSource is also checked against the pools that its namespace
+uses already, since what they do not allow would end the pipelines there. When the parser does not answer, nothing is
+admitted; when the operator is down, the API server admits nothing either (failurePolicy Fail).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import kopf
 
 from loadgen import thresholds
-from shai_operator.control.webhooks import BENCHMARKS, MANIFESTS, publish
+from shai_operator.control.webhooks import BENCHMARKS, FACT_SOURCES, MANIFESTS, publish
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile.objects import GROUP, VERSION
+from shai_operator.reconcile import sources
+from shai_operator.reconcile.objects import GROUP, VERSION, namespace
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from shai_operator.cluster.client import Cluster
     from shai_operator.monitors.validator import Validator
+    from shai_operator.reconcile.objects import Inventory
 
 _REFUSED, _TOO_LARGE, _UNAVAILABLE = 422, 413, 503
 
@@ -74,7 +77,7 @@ class Server:
             yield client
 
 
-def register(registry: kopf.OperatorRegistry, validator: Validator) -> None:
+def register(registry: kopf.OperatorRegistry, validator: Validator, inventory: Inventory) -> None:
     """Check objects of these kinds when they are created or changed."""
 
     async def parsed(body: dict[str, Any]) -> None:
@@ -85,8 +88,18 @@ def register(registry: kopf.OperatorRegistry, validator: Validator) -> None:
         if problems:
             raise kopf.AdmissionError(messages(problems, most=10), code=_REFUSED)
 
+    async def allowed(body: dict[str, Any]) -> None:
+        await parsed(body)
+        before = inventory.find(body["kind"], namespace(body), body["metadata"].get("name", ""))
+        if before is not None and before.get("spec") == body.get("spec"):
+            return  # what is stored already can still be labelled
+        # With it, the pool would run no pipeline of the namespace: a mistake is better not stored.
+        why = sources.source_refusal(body, inventory)
+        if why:
+            raise kopf.AdmissionError(why, code=_REFUSED)
+
     for plural in MANIFESTS:
-        _register(registry, plural, parsed)
+        _register(registry, plural, allowed if plural == FACT_SOURCES else parsed)
     _register(registry, BENCHMARKS, _check_thresholds)
 
 

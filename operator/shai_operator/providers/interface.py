@@ -18,6 +18,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
+from shai_operator.reconcile import allowlist
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -207,6 +209,8 @@ class MemberConfiguration:
     runtimes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What tasks may execute and read beside their conduits: absolute paths, by name, with $(NAME) of ``variables`` and
     $(IMAGE)."""
+    sources: tuple[str, ...] = ()
+    """The sources of facts and the sockets that manifests may name."""
     monitor_port: int = 8443
     machines: MachineSettings | None = None
     """The settings of the members' virtual machines, for provider ``bhyve`` only."""
@@ -221,6 +225,10 @@ class MemberConfiguration:
             seen.add(name)
         for name, paths in self.runtimes:
             _check_runtime(name, paths, seen | {"IMAGE"})
+        try:
+            allowlist.parse(self.sources)
+        except allowlist.SourceError as error:
+            raise ConfigurationError(f"spec.allowedSources: {error}") from error
 
     def member_directory(self, member: Member) -> PurePosixPath:
         """Return a member's directory; ConfigurationError when the path is too long for its sockets."""
@@ -242,6 +250,8 @@ class MemberConfiguration:
         content["image"] = self.image.digest
         if not self.runtimes:
             del content["runtimes"]  # the digest is that of a pool that is older than they are
+        if not self.sources:
+            del content["sources"]  # a digest without them is as old as the members that have it
         del content["machines"]
         if self.machines is not None:
             content["machines"] = self.machines.installed()

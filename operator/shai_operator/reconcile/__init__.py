@@ -7,8 +7,9 @@ remembers nothing.
 The modules that decide about each kind, and write its conditions:
 
 - Policy, PolicyRevision: `policies`; RolledOut: `rollout`, `rollout_status`
-- Task, FactSource, Principal: `definitions`
-- Pipeline: `definitions`, `tenancy`; RolledOut: `rollout`, `rollout_status`; Analyzed: `runs`
+- Task, Principal: `definitions`
+- FactSource: `definitions`, `sources`
+- Pipeline: `definitions`, `tenancy`, `sources`; RolledOut: `rollout`, `rollout_status`; Analyzed: `runs`
 - JailPool: `pools`, `pool_status`, `pool_deletion`; reasons of members: `members`
 - OfflineAnalysis: `analyses`
 - AnalysisRun: `runs`

@@ -65,11 +65,11 @@ def refusal(pool: Object, pipeline: Object) -> str:
     """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
     # As on members: the pool's variables take precedence, and the provider replaces $(MEMBER_ADDRESS) in their values.
     # The monitor replaces once, and nothing in a value.
-    values = _variables(pipeline) | {key: text.replace(_OWN, _MEMBER) for key, text in _variables(pool).items()}
+    values = variables(pipeline) | {key: text.replace(_OWN, _MEMBER) for key, text in variables(pool).items()}
     values["MEMBER_ADDRESS"] = _MEMBER
     for conduit in spec(pipeline).get("conduits") or ():
         written = str(conduit.get("listen") or "")
-        listen = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), written)
+        listen = substitute(written, values)
         if written and not _allowed(pool, listen):
             left = "; $(NAME) is not replaced in a variable's value, or if it is unknown" if "$(" in listen else ""
             return (
@@ -78,6 +78,11 @@ def refusal(pool: Object, pipeline: Object) -> str:
                 f"write {_OWN} and another port{left}"
             )
     return ""
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """Replace $(NAME) once, as monitors do: nothing in a value, and nothing unknown."""
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def _allowed(pool: Object, listen: str) -> bool:
@@ -97,5 +102,6 @@ def _network(pool: Object) -> Mapping[str, Any]:
     return spec(pool).get("network") or {}
 
 
-def _variables(obj: Object) -> dict[str, str]:
+def variables(obj: Object) -> dict[str, str]:
+    """Return the variables that a pool or a pipeline defines."""
     return {variable["name"]: str(variable.get("value") or "") for variable in spec(obj).get("variables") or ()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import addresses, conditions, references, runs, tenancy, thresholds
+from shai_operator.reconcile import addresses, conditions, references, runs, sources, tenancy, thresholds
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
@@ -186,7 +186,10 @@ def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
     if refusal is not None:
         return _waits(refusal.message, refusal.reason)
     why = tenancy.mode_refusal(pool, spec(benchmark).get("modes") or ())
-    return _waits(why, "ModeNotAllowed") if why else None
+    if why:
+        return _waits(why, "ModeNotAllowed")
+    why = sources.pipeline_refusal(pool, pipeline, inventory)
+    return _waits(why, sources.REASON) if why else None
 
 
 def _stopped(benchmark: Object, measurement: Measurement, inventory: Inventory) -> Condition | None:

@@ -39,7 +39,11 @@ _DIGITS = 30
 """Digits of a hash in names and labels: enough that nobody can find two contents with the same digits."""
 _FORMER_DIGITS = 12
 """Digits in the names that an earlier version of the operator gave to releases; these can still be read."""
-_OPERATORS_OWN = {"Policy": ("rollout", "revisionHistoryLimit"), "Pipeline": ("rollout", "pool")}
+_OPERATORS_OWN = {
+    "Policy": ("rollout", "revisionHistoryLimit"),
+    "Pipeline": ("rollout", "pool"),
+    "Principal": ("allowedNamespaces",),
+}
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON allows in strings, but that YAML, as which monitors read the manifests, folds or refuses."""
 
@@ -122,7 +126,7 @@ def withdraws(before: Release, after: Release) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """Fact sources of a namespace and the principals of the cluster. Make it with `facts`."""
+    """Fact sources of a namespace and the principals that it knows. Make it with `facts`."""
 
     manifests: tuple[Manifest, ...]
 

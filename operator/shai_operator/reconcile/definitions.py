@@ -7,11 +7,11 @@ in force stay in force, and other pipelines are not affected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import addresses, conditions, policies, references, tenancy
+from shai_operator.reconcile import addresses, conditions, policies, references, sources, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
 from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
@@ -41,10 +41,18 @@ class Verdict:
     """The parameters of a valid policy."""
 
 
-def simple(obj: Object, verdict: Verdict | None, now: datetime) -> Plan:
-    """Return the status of a FactSource or a Principal; ``verdict`` None: not yet checked."""
-    accepted = _accepted(verdict, obj["kind"])
-    return _plan(obj, [Condition("Ready", accepted.status, accepted.reason, accepted.message)], {}, now)
+def principal(obj: Object, now: datetime) -> Plan:
+    """Return the status of a Principal, of which the schema has already checked everything."""
+    return _plan(obj, [replace(_accepted(Verdict(), "Principal"), type="Ready")], {}, now)
+
+
+def fact_source(obj: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
+    """Return the status of a FactSource; ``verdict`` None: not yet checked."""
+    accepted = _accepted(verdict, "FactSource")
+    why = sources.source_refusal(obj, inventory) if accepted.status == TRUE else ""
+    if why:
+        accepted = Condition("Accepted", FALSE, sources.REASON, f"{why}. Until then the pool runs no pipeline here")
+    return _plan(obj, [replace(accepted, type="Ready")], {}, now)
 
 
 def task(obj: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
@@ -67,7 +75,7 @@ def pipeline(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inve
 
 def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
     """Return a pipeline's condition Accepted: whether it can be part of its pool's definitions."""
-    refusal = tenancy.refusal(obj, inventory)
+    refusal = tenancy.refusal(obj, inventory) or _source(obj, inventory)
     if refusal is not None:
         return refusal
     if reference(obj) not in verdicts:
@@ -194,6 +202,13 @@ def _address(obj: Object, inventory: Inventory) -> Condition | None:
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
 
 
+def _source(obj: Object, inventory: Inventory) -> Condition | None:
+    """Say that a pipeline's pool does not allow its store, or a source of facts of its namespace."""
+    pool = inventory.find("JailPool", "", references.pool(obj))
+    why = "" if pool is None else sources.pipeline_refusal(pool, obj, inventory)
+    return Condition("Accepted", FALSE, sources.REASON, why) if why else None
+
+
 def _not_allowed(obj: Object, inventory: Inventory) -> bool:
     """Whether a pipeline's pool does not allow it, or one of its policies was rolled back and has no other revision.
 
@@ -214,6 +229,7 @@ def _not_allowed(obj: Object, inventory: Inventory) -> bool:
         tenancy.mode_refusal(pool, [references.mode(obj)], tried)
         or tenancy.runtime_refusal(pool, references.existing_tasks(obj, inventory))
         or addresses.refusal(pool, obj)
+        or sources.pipeline_refusal(pool, obj, inventory)
     )
 
 
@@ -229,7 +245,7 @@ def _named(obj: Object, inventory: Inventory) -> list[Reference]:
 def _ready(obj: Object, accepted: Condition) -> Condition:
     rollout = conditions.find(obj, "RolledOut")
     if accepted.status != TRUE:
-        kept = status(obj).get("bundle") and accepted.reason != "NamespaceNotAllowed"
+        kept = status(obj).get("bundle") and accepted.reason not in {"NamespaceNotAllowed", sources.REASON}
         still = " The last valid definitions stay in force." if kept else ""
         return Condition("Ready", accepted.status, accepted.reason, accepted.message + "." + still)
     if rollout is None:

@@ -27,10 +27,7 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
     match kind:
         case "Policy" | "Task" | "FactSource":
             yield from _pools(inventory, space)
-            if kind == "Policy":
-                if before is not None and _differ("rejectedRevision", before, obj):
-                    yield Reference(NAMESPACE, "", space)
-                yield from _users(reference(obj), inventory)
+            yield from _of_definition(obj, before, inventory)
         case "Principal":
             yield from map(reference, inventory.all("JailPool"))
         case "PolicyRevision":
@@ -54,6 +51,17 @@ def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
     yield from _pools(inventory, ref.namespace)
 
 
+def _of_definition(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    space = namespace(obj)
+    match obj["kind"]:
+        case "FactSource":  # a pool that does not allow it runs no pipeline of its namespace
+            yield from map(reference, inventory.all("Pipeline", space))
+        case "Policy":
+            if before is not None and _differ("rejectedRevision", before, obj):
+                yield Reference(NAMESPACE, "", space)
+            yield from _users(reference(obj), inventory)
+
+
 def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
     space = namespace(obj)
     pools = {references.pool(version) for version in (obj, before) if version is not None} | {
@@ -62,6 +70,7 @@ def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> It
     yield from (Reference("JailPool", "", pool) for pool in sorted(pools - {""}))
     if before is None or spec(before) != spec(obj):
         yield from (Reference("Task", space, task) for task in references.tasks(obj))
+        yield from map(reference, inventory.all("FactSource", space))
     for kind in ("OfflineAnalysis", "AnalysisRun", "Benchmark"):
         for other in inventory.all(kind, space):
             if spec(other).get("pipeline") == name(obj):
@@ -72,8 +81,13 @@ def _of_pool(obj: Object, before: Object | None, inventory: Inventory) -> Iterat
     own = [pipeline for pipeline in inventory.all("Pipeline") if references.pool(pipeline) == name(obj)]
     yield from map(reference, own)
     # Which of two pipelines gets a path depends on what the pool allows, and on what is in force.
+    spaces = sorted(set(map(namespace, own)))
     if before is None or spec(before) != spec(obj) or _differ("stableRelease", before, obj):
-        yield from (Reference(NAMESPACE, "", space) for space in sorted(set(map(namespace, own))))
+        yield from (Reference(NAMESPACE, "", space) for space in spaces)
+    # Whether a source may be used depends on the pool's list, and on whom it serves.
+    if before is None or spec(before) != spec(obj) or _differ("namespace", before, obj):
+        for space in spaces:
+            yield from map(reference, inventory.all("FactSource", space))
 
 
 def _of_run(run: Object, space: str) -> Iterator[Reference]:

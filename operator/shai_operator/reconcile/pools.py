@@ -286,7 +286,9 @@ class _Reconciliation:
 
     def _bundle(self, release: str) -> Bundle | None:
         found = self._releases.get(release)
-        return None if found is None else Bundle(found, self._definitions.facts)
+        if found is None or (self._definitions.incomplete and found.of_kind("Pipeline")):
+            return None
+        return Bundle(found, self._definitions.facts)
 
     def _outlook(self, kept: Sequence[Kept], decision: Decision) -> rollout_status.Outlook:
         stable = self._bundle(decision.stable)

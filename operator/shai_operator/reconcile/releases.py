@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import addresses, bundles, policies, references, tenancy
+from shai_operator.reconcile import addresses, bundles, policies, references, sources, tenancy
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import (
     API_VERSION,
@@ -45,6 +45,8 @@ class Definitions:
     release: Release | None
     """The release to run; None when the pool has, and had, none."""
     facts: Facts
+    incomplete: bool = False
+    """Whether facts are missing, because the pool does not allow their source: no pipeline may run with the others."""
     pipelines: tuple[Object, ...] = ()
     """The pipelines in the release, with their present specs, oldest first."""
     policies: tuple[Object, ...] = ()
@@ -64,7 +66,8 @@ def build(
     releases that the pool's status names. While the release `in_force` belongs to another namespace, the new release is
     empty: the pool drops the pipelines of one namespace before it runs those of the next. While the pool is
     `withdrawing` something, or ``refused`` is None, the new release is what the pool allows of the release in force.
-    Such a release only removes something, so it is not rolled out in steps: nothing in an author's spec can delay it.
+    While it does not allow a source of facts, the new release is empty. Such releases only remove something, so they
+    are not rolled out in steps: nothing in an author's spec can delay them.
     """
     running = in_force(pool, stored)
     served = tenancy.served_namespace(pool, running)
@@ -77,9 +80,10 @@ def build(
     left_out = {ref: problems[ref] for ref in map(reference, own) if ref in problems}
     present = _Gathered()
     frozen = refused is None or withdrawing(pool, stored)
-    for pipeline in () if frozen else chosen:
+    incomplete = bool(sources.refusals(pool, inventory, served))
+    for pipeline in () if frozen or incomplete else chosen:
         present.add_pipeline(pipeline, inventory)
-    if running is not None and running.namespace == served:
+    if running is not None and running.namespace == served and not incomplete:
         names = map(name, running.of_kind("Pipeline")) if frozen else (ref.name for ref in left_out)
         _carry(present, pool, running, names)
     made = None
@@ -93,12 +97,20 @@ def build(
         pool=name(pool),
         namespace=served,
         release=made,
-        facts=bundles.facts([*inventory.all("FactSource", served), *inventory.all("Principal")]),
+        facts=facts(pool, inventory, served),
+        incomplete=incomplete,
         pipelines=tuple(chosen),
         policies=tuple(sorted(used, key=name)),
         left_out=left_out,
         held=tuple(sorted(name(policy) for policy in used if policies.is_held(policy))),
     )
+
+
+def facts(pool: Object, inventory: Inventory, space: str) -> Facts:
+    """Return the facts that a pool's members get for a namespace: the sources that the pool allows, and principals."""
+    refused = sources.refusals(pool, inventory, space)
+    allowed = [source for source in inventory.all("FactSource", space) if reference(source) not in refused]
+    return bundles.facts([*allowed, *tenancy.principals(inventory, space)])
 
 
 def in_force(pool: Object, stored: Mapping[str, Release]) -> Release | None:
@@ -124,7 +136,7 @@ def _begun(pool: Object) -> bool:
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
     """Return the pipelines of a release that a pool does not allow.
 
-    The cause is the namespace, a mode, a runtime, or an address.
+    The cause is the namespace, a mode, a runtime, an address, or a store.
     """
     pipelines = release.of_kind("Pipeline")
     if release.namespace == tenancy.served_namespace(pool, release):
@@ -217,6 +229,7 @@ def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
         tenancy.mode_refusal(pool, [references.mode(pipeline)], tried)
         or tenancy.runtime_refusal(pool, references.existing_tasks(pipeline, known))
         or addresses.refusal(pool, pipeline)
+        or sources.store_refusal(pool, pipeline)
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pipelines that a pool runs, their modes, and the runtimes of their tasks.
+"""The pipelines that a pool runs, their modes, the runtimes of their tasks, and the principals that they know.
 
 The owner of the JailPool decides. A pipeline does not get a pool because it is older or has waited longer than another
 one. A pipeline that a pool does not allow has no effect on the pool.
@@ -57,6 +57,16 @@ def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
         )
         return Condition("Accepted", FALSE, "NamespaceNotAllowed", message)
     return None
+
+
+def principals(inventory: Inventory, space: str) -> list[Object]:
+    """Return the Principals that pipelines of a namespace know: those that name it, and those that name none."""
+    return [principal for principal in inventory.all("Principal") if _known_in(principal, space)]
+
+
+def _known_in(principal: Object, space: str) -> bool:
+    allowed = spec(principal).get("allowedNamespaces")
+    return allowed is None or space in (allowed.get("names") or ())
 
 
 def modes(pool: Object) -> tuple[str, ...]:

@@ -491,6 +491,7 @@ async def test_a_member_is_described_as_its_installation_lays_it_out(tmp_path: P
             "store": "/pools/main-0/run/store.sock",
             "seed": "/seed",
             "runtimes": {"java": ["$(IMAGE)/jre", "/lib"]},  # the twins' monitors replace variables
+            "sources": [],
         }
         assert variables["KEYS"] == "/pools/main-0/data/keys at 127.0.10.1"
         assert variables["IMAGE"] == "/pools/images/1234"

@@ -36,6 +36,9 @@ CONFIGURATION = MemberConfiguration("/var/lib/shai", IMAGE, "installer-1", varia
         ({"variables": (("A", "x\nrm -rf /"),)}, "line break"),
         ({"runtimes": (("java", ("/lib", "$(JVA)/lib")),)}, r"runtime java: \$\(JVA\)/lib has \$\(JVA\), and only"),
         ({"runtimes": (("java", ("$(DATA)",)),)}, r"has \$\(DATA\), and only \$\(IMAGE\) and the pool's variables"),
+        ({"sources": ("https://facts.example", "https://a@facts.example")}, "spec.allowedSources: 'https://a@facts"),
+        ({"sources": ("unix:/run/a.sock\n--listen=:1",)}, "spec.allowedSources"),
+        ({"sources": ("--listen=:1",)}, "spec.allowedSources"),
     ],
 )
 def test_refused(change: dict[str, Any], says: str) -> None:
@@ -63,6 +66,7 @@ def test_a_directory_too_long_for_sockets_is_refused_and_a_shorter_one_is_not() 
         {"key_value": KeyValue("/srv/seed")},
         {"variables": (("JAVA", "/usr/bin/java17"),)},
         {"runtimes": (("java", ("$(IMAGE)", "$(JAVA)")),)},
+        {"sources": ("https://facts.example",)},
         {"monitor_port": 9443},
     ],
     ids=repr,

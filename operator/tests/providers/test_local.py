@@ -49,6 +49,10 @@ TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMA
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
 ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
 """A path of a runtime that must arrive unchanged."""
+SOURCES = (
+    f"unix:/run/{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' `id` %s \\.sock",
+    "https://facts.example/a,b/",
+)
 CANARY = "canary-of-the-operators-environment"
 
 
@@ -136,6 +140,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
         key_value=KeyValue("$(IMAGE)/data/seed"),
         variables=(("SAID", TEMPLATE),),
         runtimes=(("odd", (ODD, "/--data")), ("1e3", ("$(IMAGE)/bin", "/lib"))),
+        sources=SOURCES,
         monitor_port=site.port,
     )
     kept = keep_run_directories(site.base / "kept", monkeypatch)
@@ -145,7 +150,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
     await talks_to_its_operator_only(life)
     await changes_nothing_the_second_time(life, configuration)
     await comes_back_when_killed(life)
-    changed = replace(configuration, variables=(("SAID", "something else"),))
+    changed = replace(configuration, variables=(("SAID", "something else"),), sources=SOURCES[:1])
     await restarts_what_a_change_concerns(life, changed)
     await switches_to_another_image(life, changed)
     await leaves_nothing(life)
@@ -177,6 +182,7 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
         assert said_to(life, member) == TEMPLATE.replace("$(IMAGE)", str((path / "image").resolve()))
         runtimes = arguments_of(life, member, "--runtime")
         assert runtimes == [f"odd={ODD},/--data", "1e3=$(IMAGE)/bin,/lib"], "the monitor replaces variables"
+        assert tuple(arguments_of(life, member, "--allow-source")) == SOURCES
         assert stored(path, "greeting") == "good day"
         for number in life.processes(member).values():
             assert CANARY not in environment(number)
@@ -255,6 +261,8 @@ async def restarts_what_a_change_concerns(life: Life, changed: MemberConfigurati
     after = life.processes(member)
     assert {name for name, number in after.items() if number != before[name]} == {"monitor"}
     assert said_to(life, member) == "something else"
+    allowed = arguments_of(life, member, "--allow-source")
+    assert tuple(allowed) == SOURCES[:1], "what is allowed no longer is fetched no longer"
     assert life.processes(other) == untouched
 
 

@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 import secrets
 import signal
+import subprocess
+import threading
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from testing.operators import Operator
 from testing.waiting import until
-from tests.providers.support import processes_with
+from tests.providers.support import arguments, processes_with
 from tests.running.objects import (
     apply,
     await_condition,
@@ -25,6 +30,7 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    resource,
     task,
 )
 from tests.running.small_pools import PATIENCE_SECONDS, ROLLOUT, Site, SmallPool
@@ -205,3 +211,108 @@ def test_definitions_and_pool_may_be_deleted_in_any_order(
         pool.await_gone()
         for kind, name in (("Policy", "open"), ("Task", "once"), ("Pipeline", "p")):
             assert read(devcluster, kind, pool.namespace, name) is None, order
+
+
+@pytest.fixture
+def principals(devcluster: Cluster) -> Iterator[tuple[str, Callable[[str], None]]]:
+    """Yield a prefix of names, and what makes two Principals with it: one of a namespace, and one of another one."""
+    prefix = f"p{secrets.token_hex(4)}"
+
+    def make(space: str) -> None:
+        for called, known in (("ours", space), ("theirs", "kube-system")):
+            spec = {"publicKey": "0" * 64, "allowedNamespaces": {"names": [known]}}
+            apply(devcluster, space, resource("Principal", f"{prefix}-{called}", **spec))
+
+    yield prefix, make
+    for called in ("ours", "theirs"):
+        devcluster.delete("principal", f"{prefix}-{called}")
+
+
+@pytest.fixture
+def facts_server() -> Iterator[tuple[str, list[str]]]:
+    """Serve facts on loopback; yield the URL, and the paths that were asked for."""
+    asked: list[str] = []
+
+    class Facts(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(HTTPStatus.OK)
+            self.end_headers()
+            self.wfile.write(b'{"conduit": "friends/alice", "says": "friend", "tuples": [["bob"]]}\n')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Facts) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_members_fetch_what_their_pool_lists_and_know_whom_their_namespace_may_know(
+    devcluster: Cluster,
+    new_pool: Callable[[str], SmallPool],
+    facts_server: tuple[str, list[str]],
+    principals: tuple[str, Callable[[str], None]],
+) -> None:
+    pool, (origin, asked), (prefix, make_principals) = new_pool("sourced"), facts_server, principals
+    make_principals(pool.namespace)
+    space = pool.namespace
+
+    def fetched(url: str) -> dict[str, Any]:
+        return resource("FactSource", "friends", http={"url": url, "intervalSeconds": 1})
+
+    def refused(url: str) -> str:
+        return devcluster.try_kubectl("-n", space, "apply", "-f", "-", stdin=json.dumps(fetched(url))).stderr
+
+    apply(devcluster, space, fetched(f"{origin}/friends/alice"))  # before there is a pipeline, or a pool
+    pool.make(replicas=1)
+    found = await_condition(devcluster, "FactSource", space, "friends", "Ready", ("False", "SourceNotAllowed"))
+    assert f"JailPool sourced does not allow {origin}/friends/alice; ask its owner" in message(found, "Ready")
+    await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "SourceNotAllowed"))
+    assert asked == []
+
+    pool.set(replicas=1, allowedSources=[f"{origin}/friends/"])
+    pool.await_ready(1)
+    await_condition(devcluster, "FactSource", space, "friends", "Ready", ("True", "Accepted"))
+    assert set(asked) == {"/friends/alice"}
+    served = release_of(pool)
+    for url in (
+        f"{origin}/secrets",
+        "http://169.254.169.254/latest/meta-data/",
+        f"http://localhost:{origin.rpartition(':')[2]}/friends/alice",
+        f"{origin}/friends/../secrets",
+    ):
+        assert f"does not allow {url}" in refused(url)
+    assert release_of(pool) == served, "what is refused changes nothing"
+    assert knows(pool, f"{prefix}-ours")
+    assert not knows(pool, f"{prefix}-theirs"), "who is not in the bundle cannot log in, and is no fact"
+
+    pool.set(replicas=1)
+    await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "SourceNotAllowed"))
+    until(lambda: release_of(pool) not in {"", served}, "the member runs nothing without its facts", PATIENCE_SECONDS)
+    until(
+        lambda: all("--allow-source" not in arguments(pid) for pid in pool.monitors()),
+        "nor may its monitor fetch them",
+        PATIENCE_SECONDS,
+    )
+    assert set(asked) == {"/friends/alice"}
+
+
+def release_of(pool: SmallPool) -> str:
+    """Return the release that the pool's one member has in force."""
+    return str(pool.rows()[0].get("release") or "")
+
+
+def knows(pool: SmallPool, principal: str) -> bool:
+    """Whether the monitor of the pool's one member has a Principal in force: applying it would not create it."""
+    manifest = pool.directory.parent / "principal.json"
+    manifest.write_text(json.dumps(resource("Principal", principal, publicKey="0" * 64)))
+    member = pool.directory / f"{pool.name}-0"
+    command = [str(member / "image/bin/shai"), "--socket", str(member / "run/monitor.sock"), "apply", "--dry-run"]
+    command += ["--output", "json", "-f", str(manifest)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    (change,) = (entry["change"] for entry in json.loads(done.stdout)["objects"] if entry["name"] == principal)
+    return bool(change != "created")

@@ -38,7 +38,7 @@ var BareDocuments = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.tx
 var Raising string
 
 // Probe is the manifest of pipeline "probe", with its key-value store. Besides those of
-// Define, it has the variables PROBE, the folder of the program probe_worker, and KEYVALUE.
+// Define, it has the variables PROBE, the folder of the program probe_worker, and REDIS_SOCKET.
 //
 //go:embed probe.yaml
 var Probe string

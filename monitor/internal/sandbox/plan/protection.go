@@ -25,6 +25,6 @@ const (
 	HoleHiding                             // no seeking for the holes of a file
 	TaskCgroup                             // a cgroup of its own, which ends it
 	TaskNamespace                          // a PID namespace of its own, where it has neither cgroup nor filter
-	ProcessLimit                           // a limit on the number of its processes
+	TaskLimits                             // limits on its processes, processor time and memory as a whole
 	Tracelessness                          // refusals in sealed workers
 )

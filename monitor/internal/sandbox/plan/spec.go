@@ -58,14 +58,18 @@ func (u User) Permits(owner, group, mode, bits uint32) bool {
 	return mode&bits == bits
 }
 
-// Limits are the resource limits of each process of a task, and on their number; 0 means
-// the monitor's own limit.
+// Limits are the resource limits of each process of a task, and of the task as a whole; 0 means
+// the monitor's own limit, or none.
 type Limits struct {
 	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all mapped memory (RLIMIT_AS)
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 	// Processes is how many processes and threads the task has at most. If the machine cannot
 	// limit them, the task does not start, but if this is 0: see [Spec.MaxProcesses].
 	Processes uint64
+	// CPU is the processor time that the task takes at most, in thousandths of a processor, and
+	// TotalMemory the memory that it takes in bytes, with what the kernel keeps for it, such as
+	// pages of files. If the machine cannot limit them, the task does not start.
+	CPU, TotalMemory uint64
 }
 
 // DefaultProcesses is the limit on the processes and threads of a task whose specification
