@@ -197,7 +197,8 @@ def describe_member(cluster: Cluster, place: Workspace) -> Path:
 
 def _member(cluster: Cluster, place: Workspace) -> Member:
     """Describe the pool's first member for `loadgen`, which breaks only twins of it."""
-    (row,) = cluster.get("jailpool", overlay.POOL)["status"]["members"]
+    pool = cluster.get("jailpool", overlay.POOL)
+    (row,) = pool["status"]["members"]
     directory = place.members / row["name"]
     own = {
         "IMAGE": str(place.members / "images" / row["image"]),
@@ -219,6 +220,7 @@ def _member(cluster: Cluster, place: Workspace) -> Member:
         store=Path(own["REDIS_SOCKET"]),
         seed=place.data / SEED_COMMANDS,
         variables={**variables, **own},
+        runtimes={runtime["name"]: runtime["paths"] for runtime in pool["spec"]["runtimes"]},
     )
 
 

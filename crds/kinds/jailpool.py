@@ -8,6 +8,7 @@ from crds.condition import Condition
 from crds.kinds import shared, virtualmachine
 from crds.kinds.host import HOST
 from crds.kinds.network import ADDRESSES, NETWORK, prefix
+from crds.kinds.runtime import RUNTIMES
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
@@ -218,6 +219,7 @@ _SPEC = record(
             "Values for $(NAME) on all members. The provider adds IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET.",
             rules=(_RESERVED,),
         ),
+        "runtimes": RUNTIMES,
         "network": NETWORK,
         "update": record(
             "How members are updated when the pool changes.",
@@ -291,6 +293,11 @@ JAIL_POOL = Resource(
             "The namespace whose pipelines the pool runs; empty when it serves none.",
             longest=LABEL_LENGTH,
             shortest=0,
+        ),
+        "runtimes": items(
+            "The runtimes that all members have.",
+            text("Name of a runtime.", longest=LABEL_LENGTH),
+            most=16,
         ),
         "replicas": number("The number of members."),
         "readyReplicas": number("The number of members whose monitors answer and serve their bundle."),

@@ -206,6 +206,7 @@ PIPELINE = Resource(
                 "PathConflict",
                 "NamespaceNotAllowed",
                 "ModeNotAllowed",
+                "RuntimeMissing",
                 "SourceNotAllowed",
                 "AddressNotAllowed",
             ),

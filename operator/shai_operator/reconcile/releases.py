@@ -2,8 +2,8 @@
 """Chooses the definitions that a pool runs from all objects of the cluster.
 
 A pipeline that cannot run as its spec says keeps running as in the release in force: a typing mistake must stop neither
-it nor the pipelines beside it. A mode that the pool no longer allows is different: a pipeline that runs in it is taken
-out before anything else, whatever its spec says now.
+it nor the pipelines beside it. A mode that the pool no longer allows, or a runtime that it no longer gives, is
+different: a pipeline that runs with it is taken out before anything else, whatever its spec says now.
 """
 
 from __future__ import annotations
@@ -134,7 +134,10 @@ def _begun(pool: Object) -> bool:
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
-    """Return the pipelines of a release that a pool does not allow: for the namespace, mode, address or store."""
+    """Return the pipelines of a release that a pool does not allow.
+
+    The cause is the namespace, a mode, a runtime, an address, or a store.
+    """
     pipelines = release.of_kind("Pipeline")
     if release.namespace == tenancy.served_namespace(pool, release):
         known = _inventory(release)
@@ -224,6 +227,7 @@ def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
     tried = [(policy, policies.mode(_existing(known.find("Policy", "", policy)))) for policy in used]
     return bool(
         tenancy.mode_refusal(pool, [references.mode(pipeline)], tried)
+        or tenancy.runtime_refusal(pool, references.existing_tasks(pipeline, known))
         or addresses.refusal(pool, pipeline)
         or sources.store_refusal(pool, pipeline)
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -173,6 +174,93 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     user.apply(policy("open", mode="Audit"))
     found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
     assert "Policy open is in mode Audit" in message(found, "Accepted")
+
+
+def test_only_runtimes_that_the_pool_gives_come_into_force(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str]
+) -> None:
+    user, stranger = author(), author()
+    name, other = f"pool-{user.namespace}", f"pool-{stranger.namespace}"
+    pools += [name, other]
+    theirs = {"name": "theirs", "paths": ["/srv/theirs"]}
+    apply(
+        devcluster, user.namespace, serving(user.namespace, name), serving(stranger.namespace, other, runtimes=[theirs])
+    )
+    for wrong, says in (
+        ({"runtime": ["/"]}, "the owner of the pool gives the runtime's paths, in spec.runtimes of the JailPool"),
+        ({"runtimeName": "../x"}, "spec.runtimeName in body should match"),
+        ({"runtimeName": "$(DATA)"}, "spec.runtimeName in body should match"),
+    ):
+        done = user.cluster.try_kubectl(
+            "-n", user.namespace, "apply", "-f", "-", stdin=json.dumps(task("t", "open", **wrong))
+        )
+        assert says in done.stderr
+    giving = '{"spec": {"runtimes": [{"name": "theirs", "paths": ["/srv/theirs"]}]}}'
+    assert "forbidden" in user.cluster.try_kubectl("patch", "jailpool", name, "--type=merge", "-p", giving).stderr
+
+    user.apply(
+        policy("open"), task("t", "open", runtimeName="theirs"), pipeline("p", ["t"], "/a/**", "open", pool=name)
+    )
+    space = user.namespace
+    found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "RuntimeMissing"))
+    assert f"task t names runtime theirs, and JailPool {name} has the runtimes system; name another" in message(
+        found, "Accepted"
+    )
+    assert "stableRelease" not in status(devcluster, name)
+    user.apply(task("t", "open"))
+    await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
+    release = status(devcluster, name)["stableRelease"]
+
+    apply(devcluster, space, serving(space, name, runtimes=[theirs]))
+    until(
+        lambda: status(devcluster, name)["stableRelease"] != release, "what names a runtime that is gone runs no longer"
+    )
+    found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "RuntimeMissing"))
+    assert "/srv/theirs" not in json.dumps(found)
+
+
+@contextmanager
+def former_definition(cluster: Cluster) -> Iterator[None]:
+    """Have the API server take Tasks that list the paths of their runtimes, as it once did."""
+    place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/runtime/x-kubernetes-validations"
+    cluster.kubectl(
+        "patch", "crd", "tasks.shai.dev", "--type=json", "-p", json.dumps([{"op": "remove", "path": place}])
+    )
+    try:
+        yield
+    finally:
+        bases = str(ROOT / "crds" / "bases" / "tasks.yaml")
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", bases)
+        another = json.dumps(task("another", "open", runtime=["/"]))
+        trying = ("-n", "default", "create", "--dry-run=server", "-f", "-")
+        until(lambda: cluster.try_kubectl(*trying, stdin=another).returncode != 0, "it refuses them again")
+
+
+def test_a_stored_task_that_lists_the_paths_of_its_runtime_says_what_to_do(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str], operator: Operator
+) -> None:
+    user = author()
+    name, space = f"pool-{user.namespace}", user.namespace
+    pools.append(name)
+    former = task("t", "open", runtime=["/bin", "/lib"])
+    del former["spec"]["runtimeName"]
+
+    def stores() -> bool:
+        return devcluster.try_kubectl("-n", space, "apply", "-f", "-", stdin=json.dumps(former)).returncode == 0
+
+    operator.stop()
+    devcluster.remove_webhooks()  # an operator of the former version would admit it
+    with former_definition(devcluster):
+        until(stores, "the API server stores it")
+    operator.start()
+    apply(devcluster, space, serving(space, name), policy("open"), pipeline("p", ["t"], "/a/**", "open", pool=name))
+    for kind, called, of in (("Task", "t", "Ready"), ("Pipeline", "p", "Accepted")):
+        found = await_condition(devcluster, kind, space, called, of, ("False", "Invalid"))
+        assert "spec.runtime: a task no longer chooses the paths of its runtime; write spec.runtimeName" in message(
+            found, of
+        )
+    user.apply(task("t", "open"))  # in the way in which it was applied before
+    await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
 
 
 def sealed(cluster: Cluster, namespace: str, name: str) -> str:
