@@ -11,7 +11,7 @@ import pytest
 
 from shai_operator.reconcile import bundles, policies
 from shai_operator.reconcile.seals import ANNOTATION
-from testing.cluster import path_of
+from testing.cluster import ROOT, path_of
 from testing.operators import NAMESPACE, Operator
 from testing.waiting import until
 from tests.running.objects import (
