@@ -188,6 +188,7 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \
+	  deploy '$(PYTHON) -m deploy.generate --check' \
 	  images '$(PYTHON) -m images check' \
 	  dashboards '$(PYTHON) -m dashboards generate --check' \
 	  charts 'node dashboards/web/build.mjs --check' \
@@ -206,10 +207,16 @@ else
 	@node dashboards/web/build.mjs
 endif
 
+.PHONY: sbom
+sbom: setup ## Write software bills of materials into out/sbom (CycloneDX)
+	$(STEP) sbom scripts/sbom.sh out/sbom
+
 .PHONY: lock
 lock: $(UV) ## Pin the Python packages again from requirements.in
 	$(STEP) requirements.lock $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --output-file requirements.lock requirements.in
+	$(STEP) deploy/sbom/requirements.lock $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-header --output-file deploy/sbom/requirements.lock deploy/sbom/requirements.in
 
 .PHONY: clean
 clean: ## Remove build and measurement results (keeps .venv)

@@ -24,6 +24,7 @@ _HEADING = (
     "# Written by python -m crds.generate from crds/kinds; change it there.\n"
     "# A pattern cannot be broken into lines:\n"
     "# yamllint disable rule:line-length\n"
+    "---\n"  # helm show crds prints one file after the other
 )
 _WIDTH = 110
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 _LOOPBACK = "127.0.0.1"
-_OPERATORS_NAMESPACE = "shai-system"
 _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
@@ -61,8 +60,8 @@ def install(place: Workspace, cluster: Cluster, scrape: Path | None, supervisor:
     tell("installing the custom resources")
     cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
     cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
-    if cluster.find("namespace", _OPERATORS_NAMESPACE) is None:
-        cluster.run("create", "namespace", _OPERATORS_NAMESPACE)
+    tell("installing the operator's namespace and rights")
+    cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "deploy" / "operator" / "rights"))
     tell("starting the operator")
     _start_operator(place, cluster.kubeconfig, scrape, supervisor)
     return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
@@ -198,7 +197,8 @@ def describe_member(cluster: Cluster, place: Workspace) -> Path:
 
 def _member(cluster: Cluster, place: Workspace) -> Member:
     """Describe the pool's first member for `loadgen`, which breaks only twins of it."""
-    (row,) = cluster.get("jailpool", overlay.POOL)["status"]["members"]
+    pool = cluster.get("jailpool", overlay.POOL)
+    (row,) = pool["status"]["members"]
     directory = place.members / row["name"]
     own = {
         "IMAGE": str(place.members / "images" / row["image"]),
@@ -220,6 +220,7 @@ def _member(cluster: Cluster, place: Workspace) -> Member:
         store=Path(own["REDIS_SOCKET"]),
         seed=place.data / SEED_COMMANDS,
         variables={**variables, **own},
+        runtimes={runtime["name"]: runtime["paths"] for runtime in pool["spec"]["runtimes"]},
     )
 
 

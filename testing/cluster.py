@@ -67,13 +67,13 @@ class Cluster:
         )
 
     def account(self, namespace: str, name: str, role: str, directory: Path) -> Cluster:
-        """Make a service account with a Role in its namespace and no other rights; return the cluster with its account.
+        """Make a service account with a role in its namespace and no other rights; return the cluster with its account.
 
-        Its kubeconfig is written to ``directory``.
+        ``role`` is an option of kubectl: ``--role=NAME`` or ``--clusterrole=NAME``. The account's kubeconfig is written
+        to ``directory``.
         """
         self.kubectl("-n", namespace, "create", "serviceaccount", name)
-        binding = f"--role={role}", f"--serviceaccount={namespace}:{name}"
-        self.kubectl("-n", namespace, "create", "rolebinding", f"{name}-{role}", *binding)
+        self.kubectl("-n", namespace, "create", "rolebinding", name, role, f"--serviceaccount={namespace}:{name}")
         token = self.kubectl("-n", namespace, "create", "token", name, "--duration=1h").strip()
         return Cluster(kubeconfigs.with_token(self.kubeconfig, token, directory / f"{namespace}-{name}"))
 
@@ -170,7 +170,8 @@ def install(cluster: Cluster) -> None:
     """Apply Shai's resources, and wait until they are served and clients find them."""
     applied = cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"), "-o", "json")
     await_established(cluster)
-    kinds = {definition["spec"]["names"]["kind"] for definition in json.loads(applied)["items"]}
+    definitions = [obj for obj in json.loads(applied)["items"] if obj["kind"] == "CustomResourceDefinition"]
+    kinds = {definition["spec"]["names"]["kind"] for definition in definitions}
     until(lambda: kinds <= _found(cluster), "clients find all kinds")
 
 

@@ -35,16 +35,31 @@ _LOOKED_AT_AGAIN = ("AnalysisRun", "Benchmark")
 class Operator:
     """Runs ``python -m shai_operator run`` for a cluster; a context that stops it."""
 
-    def __init__(self, cluster: Cluster, log: Path, *options: str, kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: Path,
+        *options: str,
+        kubeconfig: Path | None = None,
+        beside: Operator | None = None,
+        has_pools: bool = False,
+    ) -> None:
+        """Prepare it; ``beside`` is another replica on this machine, whose port for webhooks it shares.
+
+        Pools that there are go, unless ``has_pools`` says that they are its own.
+        """
         self.log = log
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.kubeconfig
         self._options = options
-        self._probes, self._webhooks = free_port(), free_port()
+        self._probes = free_port()
+        self.webhooks: int = free_port() if beside is None else beside.webhooks
+        """The port at which it answers the API server."""
         self._process: subprocess.Popen[bytes] | None = None
         cluster.try_kubectl("create", "namespace", NAMESPACE)
-        # Otherwise, pools that tests of the definitions have left would really be installed on this machine.
-        cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
+        if not has_pools:
+            # Otherwise, pools that tests of the definitions have left would really be installed on this machine.
+            cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
 
     def __enter__(self) -> Self:
         """Start it and wait until it checks what is applied."""
@@ -69,7 +84,7 @@ class Operator:
         command = [
             sys.executable, "-m", "shai_operator", "run",
             "--images", str(IMAGES), "--shai", str(SHAI),
-            "--probes", f"127.0.0.1:{self._probes}", "--webhooks", f"127.0.0.1:{self._webhooks}",
+            "--probes", f"127.0.0.1:{self._probes}", "--webhooks", f"127.0.0.1:{self.webhooks}",
             *self._options,
         ]  # fmt: skip
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(ROOT / "operator")}

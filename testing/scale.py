@@ -129,12 +129,11 @@ class Bench:
 def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
     """Return policies, and pipelines of one task each, which share the policies among them."""
     made = [_object("Policy", f"policy-{policy}", text=_text(policy)) for policy in range(policies)]
-    runtime = ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]
     for number in range(pipelines):
         own = list(range(number, policies, pipelines)) or [number % policies]
         paths = [{"path": f"/p{number}/{policy}/**", "policy": {"name": f"policy-{policy}"}} for policy in own]
         conduits = [{"name": f"files-{number}", "kind": "file", "directory": True, "ingress": True, "paths": paths}]
-        task = {"command": ["/bin/true"], "runtime": runtime, "run": "Once", "taint": {"name": f"policy-{own[0]}"}}
+        task = {"command": ["/bin/true"], "runtimeName": "system", "run": "Once", "taint": {"name": f"policy-{own[0]}"}}
         made.append(_object("Task", f"task-{number}", **task))
         made.append(_object("Pipeline", f"pipeline-{number}", pool=POOL, tasks=[f"task-{number}"], conduits=conduits))
     return made
@@ -142,7 +141,10 @@ def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
 
 def pool() -> dict[str, Any]:
     """Return the pool, which has no replicas."""
-    return _object("JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0)
+    runtimes = [{"name": "system", "paths": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]}]
+    return _object(
+        "JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0, runtimes=runtimes
+    )
 
 
 def changed(number: int) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from crds.condition import Condition
 from crds.kinds import shared, tenancy, virtualmachine
 from crds.kinds.host import HOST
 from crds.kinds.network import ADDRESSES, NETWORK, prefix
+from crds.kinds.runtime import RUNTIMES
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
     LABEL_LENGTH,
     distinct,
     immutable,
+    items,
     keyed,
     moment,
     number,
@@ -195,6 +197,7 @@ _SPEC = record(
             "Values for $(NAME) on all members. The provider adds IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET.",
             rules=(_RESERVED,),
         ),
+        "runtimes": RUNTIMES,
         "network": NETWORK,
         "update": record(
             "How members are updated when the pool changes.",
@@ -264,6 +267,11 @@ JAIL_POOL = Resource(
     about="A pool of members. Each has its own monitor, and all of a namespace run the same pipelines.",
     spec=_SPEC,
     status={
+        "runtimes": items(
+            "The runtimes that all members have.",
+            text("Name of a runtime.", longest=LABEL_LENGTH),
+            most=16,
+        ),
         "replicas": number("The number of members."),
         "readyReplicas": number("The number of members whose monitors answer and serve their bundle."),
         "availableReplicas": number("The number of members that serve sessions."),

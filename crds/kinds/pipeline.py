@@ -210,6 +210,7 @@ PIPELINE = Resource(
                 "PathConflict",
                 "NamespaceNotAllowed",
                 "ModeNotAllowed",
+                "RuntimeMissing",
                 "SourceNotAllowed",
                 "AddressNotAllowed",
             ),

@@ -6,9 +6,17 @@ from __future__ import annotations
 from crds import condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
-from crds.schema import VARIABLE, distinct, items, name, number, record, text, word
+from crds.schema import VARIABLE, distinct, items, name, number, record, rule, text, word
 
 _CONDUITS = 256
+
+# The field stays, and stays a list. Tasks that are stored with it can then be read and mended, and their status can be
+# written: the API server applies nothing to an object that has a field of another type than the schema's.
+_NO_PATHS = rule(
+    "false",
+    "a task no longer chooses the paths of its runtime; write spec.runtimeName, the name of a runtime, in its place; "
+    "the owner of the pool gives the runtime's paths, in spec.runtimes of the JailPool",
+)
 
 TASK = Resource(
     kind="Task",
@@ -25,11 +33,16 @@ TASK = Resource(
                 most=256,
                 least=1,
             ),
+            "runtimeName": name(
+                "The runtime: what the program may execute and read beside its conduits (itself, its interpreter, its "
+                "libraries). The owner of the pool gives it, in spec.runtimes of the JailPool. Left out: none, with "
+                "which only a pipeline in mode baseline can start the task."
+            ),
             "runtime": items(
-                "Directories that the program may read: its own, its interpreter's and its libraries'. $(NAME) is "
-                "replaced.",
+                "Refused: the paths with which a Task once chose its runtime. Use runtimeName.",
                 text("An absolute path.", longest=shared.PATH_LENGTH),
                 most=64,
+                rules=(_NO_PATHS,),
             ),
             "environment": shared.variables(
                 "The program's environment, besides the variables that the monitor sets. $(NAME) is replaced."

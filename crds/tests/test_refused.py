@@ -55,6 +55,10 @@ def ends(index: int, place: int, slots: int) -> Change:
     return f"conduits.{place}", {**SPECS["Pipeline"]["conduits"][index], "name": f"more{place}", "slots": slots}
 
 
+def runtime(*given: str, name: str = "java") -> dict[str, Any]:
+    return {"name": name, "paths": list(given)}
+
+
 def paths(*given: str) -> list[dict[str, Any]]:
     return [{"path": path, "policy": POLICY} for path in given]
 
@@ -201,6 +205,13 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.attributes[0].value: Required value", (("attributes", [{"name": "a"}]),)),
     ],
     "Task": [
+        ("a task no longer chooses the paths of its runtime; write spec.runtimeName", (("runtime", ["/"]),)),
+        ("a task no longer chooses the paths of its runtime; write spec.runtimeName", (("runtime", []),)),
+        *(
+            ("spec.runtimeName in body should match", (("runtimeName", given),))
+            for given in ("/", "../x", "$(DATA)", "Java", "-x", "a,b", "a=b", "{{x}}", "java ")
+        ),
+        ("spec.runtimeName in body must be of type string", (("runtimeName", ["java"]),)),
         ("spec.command in body should have at least 1 items", (("command", []),)),
         ("spec.command[0] in body should be at least 1 chars long", (("command", [""]),)),
         ("spec.taint: Required value", (("taint", ABSENT),)),
@@ -313,6 +324,19 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("the path leads out of the image", (("keyValue", {"mode": "Managed", "seed": "$(IMAGE)/../../b"}),)),
         ("seed fills a managed store", (("keyValue", {"seed": "/a"}),)),
         ("the provider sets IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET itself", (("variables", [{"name": "DATA"}]),)),
+        ("runtimes[1]: Duplicate value", (("runtimes", [runtime("/lib"), runtime("/usr")]),)),
+        ("runtimes[0].name in body should match", (("runtimes", [runtime("/lib", name="--data")]),)),
+        ("runtimes[0].paths: Required value", (("runtimes", [{"name": "java"}]),)),
+        ("paths in body should have at least 1 items", (("runtimes", [runtime()]),)),
+        *(
+            ("paths[0] in body should match", (("runtimes", [runtime(path)]),))
+            for path in ("/", "lib", "/lib/", "//lib", "/lib//a", "$(A-B)/lib", "$(A)lib", "/a\nb", "/a\x00")
+        ),
+        (PLAIN, (("runtimes", [runtime("/lib/../etc")]),)),
+        (PLAIN, (("runtimes", [runtime("$(JAVA)/.")]),)),
+        ("the path contains a comma; give it as the value of a variable", (("runtimes", [runtime("/a,b")]),)),
+        ("a runtime has no data of the member", (("runtimes", [runtime("$(DATA)/a")]),)),
+        ("a runtime has no data of the member", (("runtimes", [runtime("/a/$(REDIS_SOCKET)")]),)),
         ("maxUnavailable in body should match", (("update", {"maxUnavailable": "0%"}),)),
         ("maxUnavailable in body should be greater than or equal to 1", (("update", {"maxUnavailable": 0}),)),
         ('policy: Unsupported value: "Oldest"', (("scaleIn", {"policy": "Oldest"}),)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from crds.tests.objects import RESOURCES, good
+from crds.tests.objects import RESOURCES, SPECS, good
 from testing.cluster import ROOT, await_established, path_of
 from testing.waiting import until
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 GROUP = "upgrade.example"
-MERGE = "application/merge-patch+json"
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
 def present(kind: str) -> dict[str, Any]:
@@ -132,6 +132,42 @@ def test_stored_objects_live_on(
     odd = devcluster.request("PATCH", f"{url}/odd.name/status", {"status": status}, content_type=MERGE)
     assert odd.json()["status"] == status
     assert devcluster.request("DELETE", f"{url}/odd.name").status_code == 200
+
+
+def test_a_task_that_still_lists_the_paths_of_its_runtime_lives_on(
+    devcluster: Cluster, namespace: str, install: Callable[[dict[str, Any]], None]
+) -> None:
+    """Everybody can write what else it has, statuses among it, and mend it, also with server-side apply."""
+    before, after = older("Task", "runtimeName"), present("Task")
+    install(before)
+    wait_for(devcluster, "Task", before)
+    obj = good("Task", "", ("runtime", ["/lib"])) | {"apiVersion": f"{GROUP}/v1alpha1"}
+    url = path_of(obj["apiVersion"], "tasks", namespace)
+    assert devcluster.request("POST", url, obj).status_code == 201
+    install(after)
+    wait_for(devcluster, "Task", after)
+    url = f"{url}/good"
+
+    def refused() -> bool:
+        worse = devcluster.request("PATCH", url, {"spec": {"runtime": ["/"]}}, content_type=MERGE, dryRun="All")
+        return worse.status_code == 422 and "write spec.runtimeName" in worse.json()["message"]
+
+    until(refused, "other paths are refused")
+    edited = devcluster.request("PATCH", url, {"spec": {"run": "Once"}}, content_type=MERGE)
+    assert (edited.status_code, edited.json()["spec"]["runtime"]) == (200, ["/lib"])
+
+    def applied(place: str, **fields: Any) -> dict[str, Any]:
+        body = {"apiVersion": obj["apiVersion"], "kind": "Task", "metadata": {"name": "good"}, **fields}
+        answer = devcluster.request("PATCH", place, body, content_type=APPLY, fieldManager="tests", force="true")
+        assert answer.status_code == 200, answer.json()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    assert applied(f"{url}/status", status={"observedGeneration": 2})["status"] == {"observedGeneration": 2}
+    named = applied(url, spec=SPECS["Task"] | {"runtimeName": "java"})
+    assert named["spec"]["runtimeName"] == "java"
+    mended = devcluster.request("PATCH", url, {"spec": {"runtime": None}}, content_type=MERGE)
+    assert (mended.status_code, "runtime" in mended.json()["spec"]) == (200, False)
 
 
 def test_a_value_that_was_allowed_once_stays_until_it_is_changed(

@@ -3,16 +3,31 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from testing.cluster import ROOT
+from testing.cluster import PROGRAM, ROOT
 from testing.waiting import until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from testing.cluster import Cluster
+
+_SCHEMA_SECONDS = 300
+
+
+@pytest.fixture(scope="session")
+def schemas(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory with strict schemas of the API server's kinds, for kubeconform."""
+    folder = tmp_path_factory.mktemp("schemas")
+    command = [str(PROGRAM), "schemas", str(folder), "--directory", str(devcluster.kubeconfig.parent)]
+    done = subprocess.run(command, check=False, timeout=_SCHEMA_SECONDS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from testing.cluster import PROGRAM, ROOT
+from testing.cluster import ROOT
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster
@@ -21,15 +21,6 @@ FOLDERS = (
 _FOREIGN = Path(__file__).parent / "schemas"
 """What is used of kinds that are not served here: those of the Prometheus operator."""
 _SECONDS = 300
-
-
-@pytest.fixture(scope="session")
-def schemas(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("schemas")
-    command = [str(PROGRAM), "schemas", str(folder), "--directory", str(devcluster.kubeconfig.parent)]
-    done = subprocess.run(command, check=False, timeout=_SECONDS, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 def kubeconform(schemas: Path, manifests: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from shai_operator.control.webhooks import configuration
+from shai_operator.control.webhooks import Address, configuration
 from testing import kubeconfigs
 from testing.operators import Operator
 from testing.waiting import until
@@ -33,7 +33,11 @@ def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) 
     deployed.kubectl("create", "-f", "-", stdin=yaml.safe_dump(webhooks))
     try:
         with Operator(
-            deployed, tmp_path / "log", "--scrape-secret=shai-metrics-client", kubeconfig=kubeconfig
+            deployed,
+            tmp_path / "log",
+            "--scrape-secret=shai-metrics-client",
+            "--webhook-owner=shai-operator",
+            kubeconfig=kubeconfig,
         ) as running:
             yield running
     finally:
@@ -67,6 +71,10 @@ def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operato
     until(lambda: status("policy", "p", "-n", namespace).get("latestRevision") == 1, "the policy has a revision")
     until(lambda: bool(status("jailpool", namespace).get("conditions")), "the pool has a status")
     deployed.delete("jailpool", namespace)
+    owners = ("get", "validatingwebhookconfiguration", "shai.dev", "-o", "jsonpath={.metadata.ownerReferences[*].name}")
+    deployed.kubectl("delete", "validatingwebhookconfiguration", "shai.dev")
+    until(lambda: deployed.try_kubectl(*owners).returncode == 0, "the webhooks are back")
+    assert deployed.kubectl(*owners) == "shai-operator", "they are deleted with the role"
     deployed.kubectl("get", "secret", "shai-metrics-client", "-n", "shai-system")
     # Keys of hosts are in Secrets that users let it read; pools of other tests may name some.
     refused = [line for line in operator.log.read_text().lower().splitlines() if "forbidden" in line]
@@ -75,9 +83,10 @@ def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operato
 
 def test_the_deployed_webhooks_are_those_that_the_operator_makes_by_itself(rendered: list[dict[str, Any]]) -> None:
     (deployed,) = [obj["webhooks"] for obj in rendered if obj["kind"] == "ValidatingWebhookConfiguration"]
-    own = configuration({"url": "https://127.0.0.1:9443", "caBundle": ""})["webhooks"]
+    own = configuration(Address("127.0.0.1", 9443, ""))["webhooks"]
+    added = ("clientConfig", "namespaceSelector", "objectSelector")  # the last two by the API server
 
     def alike(webhooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{key: value for key, value in webhook.items() if key != "clientConfig"} for webhook in webhooks]
+        return [{key: value for key, value in webhook.items() if key not in added} for webhook in webhooks]
 
     assert alike(deployed) == alike(own)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from loadgen.datasets import crowd
 from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.errors import LoadgenError
-from loadgen.stacks import launcher, processes
+from loadgen.stacks import launcher, light, processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,7 @@ class Place:
                 "SYSE": str(self.image / "syse"),
                 "KEYS": str(self.data / "facts" / "population.jsonl"),
             },
+            runtimes=light.RUNTIMES,
             cores=frozenset(processes.split_cores()[0]),
         )
 

@@ -93,7 +93,7 @@ def bundle(example: Sequence[dict[str, Any]], pipelines: Sequence[Pipeline]) -> 
     task = {
         "command": [*front_end["command"], "--idle-timeout", _IDLE_SECONDS],
         "run": "Always",
-        "runtime": front_end["runtime"],
+        "runtimeName": front_end["runtimeName"],
         "parameters": ["user"],
         "taint": {"name": "worker", "arguments": {"user": "{user}"}},
         "reads": ["documents"],

@@ -90,6 +90,8 @@ class Site:
     logs: Path
     variables: Mapping[str, str]
     """The variables of the manifests, without the store's socket."""
+    runtimes: Mapping[str, Sequence[str]]
+    """What tasks may execute and read beside their conduits: paths, which may have variables, by name."""
     cores: frozenset[int]
     """The cores on which tasks run."""
     sources: tuple[str, ...] = ()
@@ -158,6 +160,7 @@ class Launcher:
             site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(monitor.socket),
             "--cpus", ",".join(map(str, sorted(site.cores))), *options,
             *(f"--define={variable}={value}" for variable, value in site.variables.items()),
+            *(f"--runtime={runtime}={','.join(paths)}" for runtime, paths in site.runtimes.items()),
             *(f"--allow-source={source}" for source in site.sources),
         ]  # fmt: skip
         process = self._start(f"monitor ({name})", command, log, name)

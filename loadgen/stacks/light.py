@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ENGINE, FRONT_END = "search", "worker"
 """The tasks that serve, in the order in which they start."""
 
+RUNTIMES = {"front-end": ["$(SYSE)", "/lib", "/usr/lib", "/lib64"]}
+"""What the tasks execute and read beside their conduits: paths by the names that they give."""
+
 _EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
 _LEFT_OUT = frozenset({"indexer", "search-back", "index", "forward", "partial"})
 
@@ -40,7 +43,7 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int 
         "$(SYSE)/syse-engine", "--documents", "/shai/view", "--queries", "/shai/pipe/queries",
         "--results", "/shai/channel/results", "--busy-cycles", str(busy_cycles), "--fault", "$(FAULT)",
     ]  # fmt: skip
-    engine["runtime"] = manifests.find_task(derived, FRONT_END)["spec"]["runtime"]
+    engine["runtimeName"] = manifests.find_task(derived, FRONT_END)["spec"]["runtimeName"]
     engine["reads"], engine["writes"] = ["documents", "queries"], ["results"]
     return derived
 

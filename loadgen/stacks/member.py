@@ -55,6 +55,8 @@ class Member:
     """The process ids of monitor and store; needed only if they cannot be read from their sockets."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """The variables $(NAME) of the manifests."""
+    runtimes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What tasks may execute and read beside their conduits: paths, which may have variables, by name."""
     sources: tuple[str, ...] = ()
     """What the member's monitor may fetch facts from, beside its own store; its twins may, too."""
     program: Path | None = None
@@ -129,6 +131,7 @@ def read(path: Path) -> Member:
             seed=Path(found["seed"]) if found.get("seed") else None,
             processes=tuple(found.get("processes") or ()),
             variables=_texts(found.get("variables") or {}),
+            runtimes=_lists(found.get("runtimes") or {}),
             sources=_sources(found.get("sources") or []),
             twins={name: _server(twin) for name, twin in (found.get("twins") or {}).items()},
         )
@@ -155,6 +158,7 @@ def write(member: Member, path: Path) -> None:
         "seed": str(member.seed) if member.seed else None,
         "processes": list(member.processes),
         "variables": dict(member.variables),
+        "runtimes": {name: list(paths) for name, paths in member.runtimes.items()},
         "sources": list(member.sources),
     }
     path.write_text(json.dumps(found, indent=2) + "\n")
@@ -181,6 +185,15 @@ def _texts(found: Any) -> dict[str, str]:
     """Return variables and their values; TypeError when one is no text."""
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise TypeError("'variables'")
+    return found
+
+
+def _lists(found: Any) -> dict[str, list[str]]:
+    """Return runtimes and their paths; TypeError when one is no list of texts."""
+    if not isinstance(found, dict) or not all(isinstance(paths, list) for paths in found.values()):
+        raise TypeError("'runtimes'")
+    if not all(isinstance(path, str) for paths in found.values() for path in paths):
+        raise TypeError("'runtimes'")
     return found
 
 

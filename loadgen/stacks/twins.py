@@ -63,6 +63,7 @@ def launcher(
         state=place,
         logs=logs,
         variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
+        runtimes=member.runtimes,
         cores=cores,
         sources=member.sources,
     )

@@ -46,7 +46,8 @@ class Diaries:
             self._process = subprocess.Popen(
                 [SHAI, "monitor", "--data", base / "data", "--state", base / "state", "--socket", base / "s.sock",
                  "--page", f"127.0.0.1:{port}", "--task-ids", f"{first}-{first + _USERS - 1}",
-                 "--task-id-registry", base / "ids.json"],
+                 "--task-id-registry", base / "ids.json",
+                 "--runtime", "system=/bin,/usr/bin,/usr/lib,/lib,/lib64"],
                 stdout=log, stderr=log,
             )  # fmt: skip
         waiting.until(lambda: (base / "s.sock").exists() and self.link.exists(), "the monitor serves the page")
@@ -82,14 +83,14 @@ class Diaries:
             {"conduit": "regions", "says": "prefix", "tuples": [["127.0.0.0/8", "de"]]},
         ]
         worker = {
-            "run": "Always", "command": ["/bin/true"], "runtime": ["/bin", "/lib", "/usr/lib", "/lib64"],
+            "run": "Always", "command": ["/bin/true"], "runtimeName": "system",
             "parameters": ["user", "region"], "reads": ["alice", "bob"], "writes": ["web"],
             "taint": {"name": "session", "arguments": {"name": "{user}", "region": "{region}"}},
         }  # fmt: skip
         courier = {
             "run": "Once",
             "command": ["/usr/bin/python3", "-Ic", _READS, *(f"{self.base}/data{name}" for name in self.documents)],
-            "runtime": ["/usr/bin", "/usr/lib", "/lib", "/lib64"], "reads": ["alice"],
+            "runtimeName": "system", "reads": ["alice"],
             "taint": {"name": "diary", "arguments": {"owner": "alice"}},
         }  # fmt: skip
         conduits = [

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from typing import TYPE_CHECKING
+import signal
+from typing import TYPE_CHECKING, Any
 
 import kopf
 
@@ -16,22 +18,24 @@ from shai_operator.control.benchmark_controller import BenchmarkController
 from shai_operator.control.definition_controller import DefinitionController
 from shai_operator.control.executor import Executor
 from shai_operator.control.freshness import Freshness
-from shai_operator.control.health import Health
+from shai_operator.control.health import Health, Leading
 from shai_operator.control.jobs import Jobs
 from shai_operator.control.kinds import Kinds
-from shai_operator.control.leases import Leases
 from shai_operator.control.load_jobs import LoadJobs
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import LoadGenerator, LocalLoadGenerator
 from shai_operator.control.pool_controller import PoolController
 from shai_operator.control.release_store import ReleaseStore
 from shai_operator.control.remote_measuring import RemoteLoadGenerator
+from shai_operator.control.replica import Replica
 from shai_operator.control.run_controller import RunController
-from shai_operator.control.scrapes import Scrapes
-from shai_operator.control.scraping import Scraping
+from shai_operator.control.scrape_directory import ScrapeDirectory
+from shai_operator.control.scraping import Scraping, StandbyTargets
 from shai_operator.control.services import Services
+from shai_operator.control.stored import Stored
 from shai_operator.control.verdicts import Verdicts
-from shai_operator.handlers import admission, login, watch
+from shai_operator.handlers import login, watch, watching
+from shai_operator.handlers.admission import Admission
 from shai_operator.metrics.samples import Snapshot, objects
 from shai_operator.monitors import program
 from shai_operator.monitors.validator import Validator
@@ -45,32 +49,60 @@ from shai_operator.reconcile.objects import Inventory
 from shai_operator.reconcile.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from shai_operator.control.replica import Held
     from shai_operator.control.settings import Settings
-    from shai_operator.providers.authority import Identity
 
 _LOGGER = logging.getLogger(__name__)
 
-WATCH_SECONDS = 300
-"""A watch is renewed after this time, even if it seems to work."""
-
-INACTIVITY_SECONDS = 90
-_NOT_FOUND, _AGAIN_SECONDS = 404, 1.0
-
 
 async def run(settings: Settings) -> None:
-    """Run the operator until a signal, then stop everything that it started."""
+    """Run a replica of the operator until a signal, then stop everything that it started."""
+    stop = asyncio.Event()
+    _on_signals(stop)
     cluster = Cluster()
     try:
         async with Validator(settings.shai, settings.runtime) as validator:
-            await _run(settings, cluster, validator)
+            health = Health(
+                settings.lag_seconds, await program.version(settings.shai), StandbyTargets(cluster, settings.cluster)
+            )
+            if settings.scrape is not None:
+                await asyncio.to_thread(ScrapeDirectory(settings.scrape).check)
+            async with health.serve(*settings.probes) as port:
+                replica = Replica(
+                    settings,
+                    cluster,
+                    health,
+                    lambda held: _lead(settings, held, validator, health, port=port, stop=stop),
+                )
+                await _until(stop, replica.run(Admission(validator, Stored(cluster)).application))
     finally:
         await cluster.close()
+    _LOGGER.info("stopped")
 
 
-async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> None:
-    root = await authority.load(cluster, settings.namespace)
+def _on_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Work until the event is set, then let the work end in good order."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+
+
+async def _lead(
+    settings: Settings, held: Held, validator: Validator, health: Health, *, port: int, stop: asyncio.Event
+) -> None:
+    """Do what only the replica that leads does, until cancelled."""
+    cluster, root = held.cluster, held.root
     seal = Seal(root.key.encode())
     inventory = Inventory(lambda revision: policies.genuine(revision, seal))
     executor = Executor(cluster, inventory)
@@ -88,7 +120,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         verdicts=verdicts,
         kinds=Kinds(cluster),
         releases=releases,
-        leases=Leases(cluster, settings.namespace, settings.identity),
+        leases=held.leases,
         jobs=jobs,
         providers={
             "local": LocalProvider(playbooks, root),
@@ -100,7 +132,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     )
     pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
-    scrapes = Scrapes(_snapshots(inventory, pools, scraping, await program.version(settings.shai)))
+    snapshot = _snapshots(inventory, pools, scraping, await program.version(settings.shai))
     near = LocalLoadGenerator(
         settings.runtime,
         scrape=settings.scrape,
@@ -125,12 +157,23 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         "AnalysisRun": RunController(loop, executor, jobs, pools),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
-    try:
-        await _serve(settings, cluster, loop, validator, root, scrapes=scrapes, scraping=scraping)
-    finally:
-        await jobs.close()
-        await playbooks.close()
-        await pools.close()
+    freshness = Freshness(cluster, loop, settings.compare_seconds)
+    chosen, registry = watching.settings(), kopf.OperatorRegistry()
+    login.register(registry)
+    watch.register(registry, loop)
+    watch.register_webhooks(registry, chosen, held.registration)
+    with health.lead(Leading(freshness, scraping, snapshot)):
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(loop.run(), name="loop")
+                tasks.create_task(freshness.run(), name="freshness")
+                tasks.create_task(scraping.lead(port), name="scraping")
+                tasks.create_task(held.registration.keep(), name="registration")
+                tasks.create_task(watching.run(registry, chosen, lambda: _on_signals(stop)), name="watches")
+        finally:
+            await jobs.close()
+            await playbooks.close()
+            await pools.close()
 
 
 def _snapshots(inventory: Inventory, pools: PoolController, scraping: Scraping, version: str) -> Callable[[], Snapshot]:
@@ -146,79 +189,3 @@ def _snapshots(inventory: Inventory, pools: PoolController, scraping: Scraping, 
         )
 
     return take
-
-
-async def _serve(
-    settings: Settings,
-    cluster: Cluster,
-    loop: Loop,
-    validator: Validator,
-    root: Identity,
-    *,
-    scrapes: Scrapes,
-    scraping: Scraping,
-) -> None:
-    """Watch, admit and answer probes until a signal."""
-    tls = authority.ServerTLS(root, settings.webhook_host, settings.runtime)
-    freshness = Freshness(cluster, loop, settings.compare_seconds)
-    ready = asyncio.Event()
-    health = Health(freshness, ready, settings.lag_seconds, scrapes=scrapes, scraping=scraping)
-    registry = kopf.OperatorRegistry()
-    login.register(registry)
-    watch.register(registry, loop)
-    admission.register(registry, validator, loop.inventory)
-    async with health.serve(*settings.probes) as port:
-        await scraping.begin(port)
-        async with asyncio.TaskGroup() as tasks:
-            background = [
-                tasks.create_task(loop.run(), name="loop"),
-                tasks.create_task(health.pulse(), name="pulse"),
-                tasks.create_task(freshness.run(), name="freshness"),
-                tasks.create_task(tls.renew(), name="renew"),
-                tasks.create_task(scraping.run(), name="scraping"),
-            ]
-            await _watch(registry, _kopf(settings, cluster, tls, ready))
-            for task in background:
-                task.cancel()
-    _LOGGER.info("stopped")
-
-
-async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings) -> None:
-    """Have kopf watch until a signal; kopf gives up when a kind's definition is deleted, and is then started again."""
-    while True:
-        try:
-            await kopf.operator(registry=registry, settings=settings, clusterwide=True, standalone=True)
-        except Exception as error:
-            if getattr(error, "status", None) != _NOT_FOUND:  # kopf's errors are not public
-                raise
-            _LOGGER.warning("a kind is no longer served; watching again: %s", error)
-            await asyncio.sleep(_AGAIN_SECONDS)
-        else:
-            return
-
-
-def _kopf(
-    settings: Settings, cluster: Cluster, tls: authority.ServerTLS, ready: asyncio.Event
-) -> kopf.OperatorSettings:
-    chosen = kopf.OperatorSettings()
-    host, port = settings.webhooks
-    chosen.admission.server = admission.Server(
-        cluster,
-        admission.Webhooks(
-            addr=host,
-            port=port,
-            host=settings.webhook_host,
-            cadata=tls.authority.encode(),
-            certfile=tls.file,
-            pkeyfile=tls.file,
-        ),
-        # kopf's own flag is set before it serves admission: what is applied then would be refused, or not be checked.
-        ready,
-    )
-    chosen.posting.enabled = False  # cluster/events.py records the events
-    chosen.watching.server_timeout = WATCH_SECONDS
-    chosen.watching.client_timeout = WATCH_SECONDS + 10
-    chosen.watching.inactivity_timeout = INACTIVITY_SECONDS
-    chosen.scanning.disabled = False
-    chosen.process.ultimate_exiting_timeout = 30
-    return chosen

@@ -32,7 +32,7 @@ def test_the_fast_engine_replaces_what_needs_an_index() -> None:
     engine = manifests.find_task(derived, light.ENGINE)["spec"]
     assert engine["command"][0] == "$(SYSE)/syse-engine"
     assert not {"$(JAVA)", "--index"} & set(engine["command"])
-    assert "$(JAVA_HOME)" not in engine["runtime"]
+    assert engine["runtimeName"] == "front-end"
     assert manifests.find_task(derived, light.FRONT_END) == manifests.find_task(example, light.FRONT_END)
     names = {entry["metadata"]["name"] for entry in derived if entry["kind"] == "Policy"}
     assert names == {entry["metadata"]["name"] for entry in example if entry["kind"] == "Policy"}

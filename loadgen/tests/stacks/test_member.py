@@ -71,6 +71,9 @@ def test_what_is_no_address_is_refused(
         ({"variables": {"P": 80}}, "'variables' is missing or of another type"),
         ({"variables": ["a"]}, "'variables' is missing or of another type"),
         ({"variables": "x"}, "'variables' is missing or of another type"),
+        ({"runtimes": {"java": "/lib"}}, "'runtimes' is missing or of another type"),
+        ({"runtimes": {"java": [7]}}, "'runtimes' is missing or of another type"),
+        ({"runtimes": ["java"]}, "'runtimes' is missing or of another type"),
         ({"sources": "https://facts.example"}, "'sources' is missing or of another type"),
         ({"sources": [7]}, "'sources' is missing or of another type"),
         ({"twins": ["a"]}, "of another type"),
@@ -80,9 +83,10 @@ def test_what_is_no_address_is_refused(
 def test_a_description_of_other_types_is_refused(tmp_path: Path, wrong: dict[str, Any], says: str) -> None:
     places = dict.fromkeys(("image", "data", "manifests", "program"), str(tmp_path))
     right = {"name": "main-0", "pipeline": "syse", **places, "monitor": {"socket": "/x"}, "variables": {"P": "80"}}
+    right["runtimes"] = {"java": ["/lib"]}
     path = tmp_path / "member.json"
     path.write_text(json.dumps(right))
-    assert member.read(path).variables == {"P": "80"}
+    assert (member.read(path).variables, member.read(path).runtimes) == ({"P": "80"}, {"java": ["/lib"]})
     path.write_text(json.dumps({**right, "sources": ["https://facts.example"]}))
     assert member.read(path).sources == ("https://facts.example",)
     path.write_text(json.dumps({**right, **wrong}))

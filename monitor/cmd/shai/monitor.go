@@ -18,6 +18,7 @@ import (
 	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/taskid"
 )
 
@@ -26,7 +27,7 @@ type monitorFlags struct {
 	data, state, library, secrets string
 	supervisor                    string
 	listen, clientCA, page        string
-	define, allow                 []string
+	define, runtimes, allow       []string
 	cpus                          string
 	logFormat                     string
 	taskIDs, taskRegistry         string
@@ -45,7 +46,8 @@ binds sessions to users, decides on accesses that the offline analysis did not f
 and records them. It listens on --socket. With --listen it also listens on an address,
 where it only answers clients with a certificate by --client-ca.`,
 		Example: `  shai monitor --data /srv/data --state /var/lib/shai
-  shai monitor --data out/data --state out/state --socket out/shai.sock --define JAVA=/usr/bin/java
+  shai monitor --data out/data --state out/state --socket out/shai.sock \
+    --define JAVA_HOME=/opt/java --runtime 'java=$(JAVA_HOME),/lib,/usr/lib,/lib64'
   shai monitor --data /srv/data --state /var/lib/shai --allow-source https://facts.example.org/friends/
   shai monitor --data /srv/data --state /var/lib/shai --listen :8443 \
     --certificate monitor.pem --key monitor.key --client-ca operators.pem`,
@@ -61,7 +63,10 @@ where it only answers clients with a certificate by --client-ca.`,
 	f := command.Flags()
 	f.StringVar(&flags.data, "data", "", "directory of the pipelines' files: /corpus/x in a manifest is DIR/corpus/x")
 	f.StringVar(&flags.state, "state", "", "directory of the monitor's own state, on the same file system as --data")
-	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
+	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests and in --runtime; may be repeated")
+	f.StringArrayVar(&flags.runtimes, "runtime", nil,
+		"NAME=PATH,PATH…, files and directories that the tasks with this spec.runtimeName may execute and read beside their conduits: "+
+			"programs, interpreters, libraries; may be repeated. A path that contains a comma is given as the value of a variable")
 	f.StringArrayVar(&flags.allow, "allow-source", nil,
 		"a source of facts or a socket that manifests may name: https://HOST[:PORT][/PATH], http://…, unix:/PATH; "+
 			"a path that ends in / allows what is beneath it; may be repeated; default: none but $(REDIS_SOCKET)")
@@ -152,6 +157,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	}
 	if options.Define, err = definitions(flags.define); err != nil {
 		return options, err
+	}
+	if options.Runtimes, err = runtimeroot.Define(flags.runtimes, options.Define); err != nil {
+		return options, fmt.Errorf("--runtime %w", err)
 	}
 	if options.Allowed, err = allowlist.Parse(flags.allow); err != nil {
 		return options, fmt.Errorf("--allow-source %w", err)

@@ -18,6 +18,7 @@ import (
 	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/taskid"
 )
 
@@ -41,7 +42,8 @@ func TestMonitorOptions(t *testing.T) {
 		"--library", root + "/lib", "--supervisor", root + "/supervisor"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Supervisor: root + "/supervisor",
-		Define:     map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
+		Define:     map[string]string{}, Runtimes: runtimeroot.Named{},
+		TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
 		Sessions: pipeline.SessionLimits{Waiting: 1024, PerWorker: 1024, Login: 10 * time.Second,
 			Lifetime: 12 * time.Hour},
 		Version: version()}
@@ -73,6 +75,14 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "users of the system", words: []string{"--task-ids", "0-80000"},
 			fails: "--task-ids: 0-80000 contains users of the system"},
 		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},
+		{name: "runtimes have the definitions' values", words: []string{"--runtime", "java=$(HOME),/lib",
+			"--define", "HOME=/a,b", "--runtime=c=/lib"},
+			change: func(o *monitor.Options) {
+				o.Define = map[string]string{"HOME": "/a,b"}
+				o.Runtimes = runtimeroot.Named{"java": {"/a,b", "/lib"}, "c": {"/lib"}}
+			}},
+		{name: "runtime without paths", words: []string{"--runtime", "java"},
+			fails: `--runtime "java": expected NAME=PATH,PATH…`},
 		{name: "definition without a value", words: []string{"--define", "A"},
 			fails: `--define "A": expected NAME=VALUE`},
 		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"},

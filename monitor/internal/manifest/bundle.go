@@ -120,9 +120,12 @@ func (b *Bundle) Hash() string { return b.hash }
 func (b *Bundle) Len() int { return len(b.objects) }
 
 // Restore reads a canonical rendering. It refuses any other: such bytes were not written
-// by this package, or have been altered.
+// by this package, or have been altered. It reads what an earlier version wrote, too, even
+// if [Parse] refuses it now: see [FormerRuntime].
 func Restore(canonical []byte) (*Bundle, error) {
-	b, err := Parse(Source{Name: "bundle", Text: string(canonical)}).Bundle()
+	set := &Set{stored: true}
+	set.read(Source{Name: "bundle", Text: string(canonical)})
+	b, err := set.Bundle()
 	if err != nil {
 		return nil, fmt.Errorf("restore bundle: %w", err)
 	}

@@ -117,7 +117,7 @@ func (c *checker) task(o *object, task *Task) {
 	c.unique(o, "spec.raisesTo", spec.RaisesTo)
 	c.raisesToItself(o, task)
 	c.variables(o, "spec.environment", spec.Environment)
-	c.programs(o, spec)
+	c.program(o, spec)
 	c.reference(o, "spec.taint", spec.Taint, spec.Parameters)
 }
 

@@ -37,6 +37,7 @@ type decoder struct {
 	errors    Errors
 	nodes     int
 	exhausted bool
+	stored    bool // the document is of a bundle that was in force
 }
 
 func newDecoder(file string) *decoder {
@@ -76,6 +77,11 @@ func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r ru
 	case *Share:
 		*special = d.share(node, path)
 		return
+	case *FormerRuntime:
+		if !d.stored {
+			d.fail(node, path, ChooseRuntime, "a task no longer chooses the paths of its runtime")
+			return
+		}
 	}
 	switch target.Kind() {
 	case reflect.Pointer:
@@ -230,7 +236,7 @@ func (d *decoder) text(node *yaml.Node, target reflect.Value, path string, r rul
 		d.fail(node, path, "", "the text is empty")
 	case r.max > 0 && len(node.Value) > r.max:
 		d.fail(node, path, "", "the text has %d bytes; at most %d are allowed", len(node.Value), r.max)
-	case r.name && !isLabel(node.Value):
+	case r.name && !IsLabel(node.Value):
 		d.fail(node, path, "", "%q is not a name; expected lower-case letters, digits and inner hyphens, at most 63",
 			node.Value)
 	case r.enum != nil && !contains(r.enum, node.Value):

@@ -151,9 +151,11 @@ type TaskSpec struct {
 	// Command is the program and its arguments; the program is an absolute path.
 	// $(NAME) is replaced.
 	Command []string `json:"command" rule:"required,filled,max=256,item=32768"`
-	// Runtime lists hierarchies that the task may read and execute: interpreter,
-	// libraries.
-	Runtime []string `json:"runtime,omitempty" rule:"max=64,item=4096"`
+	// RuntimeName names the files and directories that the task may read and execute beside its
+	// conduits: its program, interpreter and libraries. Whoever starts the monitor defines them.
+	RuntimeName string `json:"runtimeName,omitempty" rule:"name"`
+	// Runtime is refused. It is kept in bundles that were stored when it was allowed.
+	Runtime FormerRuntime `json:"runtime,omitempty" rule:"max=64,item=4096"`
 	// Environment is the program's complete environment, apart from the variables that
 	// the monitor sets.
 	Environment []Variable `json:"environment,omitempty" rule:"max=256"`
@@ -174,6 +176,15 @@ type TaskSpec struct {
 	// Resources, if set, limit the task and each of its processes.
 	Resources *Resources `json:"resources,omitempty"`
 }
+
+// FormerRuntime is the list of paths with which the author of a task once chose its runtime. A
+// manifest with one is refused. A stored bundle with one is still read, so that the monitor
+// can start, but its task cannot.
+type FormerRuntime []string
+
+// ChooseRuntime says what to do about a FormerRuntime.
+const ChooseRuntime = "write spec.runtimeName, the name of a runtime, in its place; the runtime's paths are given by the owner " +
+	"of the pool (JailPool, spec.runtimes), or where the monitor is started (--runtime NAME=PATH,…)"
 
 // Resources limit each process of a task, and the task as a whole. An absent field sets no
 // limit but that of Processes, which then has a default.

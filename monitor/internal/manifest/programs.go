@@ -8,29 +8,17 @@ import (
 	"strings"
 )
 
-// programs checks the machine's paths in a task: those of its program and of its runtime.
-func (c *checker) programs(o *object, spec TaskSpec) {
-	for _, one := range pathsOfMachine(spec) {
-		if one.path == "" {
-			continue // reported by the decoder
-		}
-		if err := checkMachinePath(withoutVariables(one.path)); err != nil {
-			c.fail(o, one.field, "", "%q %v", one.path, err)
-		}
-	}
-}
+// programField is the field of a task's program.
+const programField = "spec.command[0]"
 
-type machinePath struct{ field, path string }
-
-func pathsOfMachine(spec TaskSpec) []machinePath {
-	var paths []machinePath
-	if len(spec.Command) > 0 {
-		paths = append(paths, machinePath{"spec.command[0]", spec.Command[0]})
+// program checks the path of a task's program, as far as it is known without variables.
+func (c *checker) program(o *object, spec TaskSpec) {
+	if len(spec.Command) == 0 || spec.Command[0] == "" {
+		return // reported by the decoder
 	}
-	for i, root := range spec.Runtime {
-		paths = append(paths, machinePath{fmt.Sprintf("spec.runtime[%d]", i), root})
+	if err := CheckMachinePath(withoutVariables(spec.Command[0])); err != nil {
+		c.fail(o, programField, "", "%q %v", spec.Command[0], err)
 	}
-	return paths
 }
 
 // withoutVariables replaces variables by names. Their values, which are checked when they
@@ -43,9 +31,10 @@ func withoutVariables(path string) string {
 	return text
 }
 
-// checkMachinePath refuses a path that has a second spelling, or that depends on the
-// monitor's working directory: paths are compared as text, so each must have one meaning.
-func checkMachinePath(path string) error {
+// CheckMachinePath refuses a path of the machine that has a second spelling, or that depends
+// on the monitor's working directory: paths are compared as text, so each must have one meaning.
+// The error continues a sentence that begins with the path.
+func CheckMachinePath(path string) error {
 	switch {
 	case strings.ContainsRune(path, 0):
 		return fmt.Errorf("contains a NUL byte; expected an absolute path")

@@ -144,16 +144,16 @@ func (r *resolver) connection(o *object, at string, conduit *Conduit) {
 
 func (r *resolver) task(o *object, spec *TaskSpec) {
 	spec.Command = r.list(o, "spec.command", spec.Command)
-	spec.Runtime = r.list(o, "spec.runtime", spec.Runtime)
 	spec.Environment = slices.Clone(spec.Environment)
 	for i := range spec.Environment {
 		at := fmt.Sprintf("spec.environment[%d].value", i)
 		spec.Environment[i].Value = r.text(o, at, spec.Environment[i].Value)
 	}
-	for _, one := range pathsOfMachine(*spec) {
-		if err := checkMachinePath(one.path); err != nil && !r.failed(one.field) {
-			r.errors = append(r.errors, o.error(Malformed, one.field, "", "%q %v", one.path, err))
-		}
+	if len(spec.Command) == 0 || r.failed(programField) {
+		return
+	}
+	if err := CheckMachinePath(spec.Command[0]); err != nil {
+		r.errors = append(r.errors, o.error(Malformed, programField, "", "%q %v", spec.Command[0], err))
 	}
 }
 
@@ -171,20 +171,28 @@ func (r *resolver) list(o *object, at string, texts []string) []string {
 }
 
 func (r *resolver) text(o *object, at, text string) string {
-	return variable.ReplaceAllStringFunc(text, func(match string) string {
+	replaced, undefined := Replace(text, r.values)
+	for _, name := range undefined {
+		hint := near(name, slices.Sorted(maps.Keys(r.values)))
+		if hint == "" {
+			hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables",
+				name)
+		}
+		r.errors = append(r.errors, o.error(Malformed, at, hint, "$(%s) is not defined", name))
+	}
+	return replaced
+}
+
+// Replace replaces each $(NAME) in a text by its value, which is used literally: $( in a value
+// is not replaced again. It also returns the names that have no value.
+func Replace(text string, values map[string]string) (replaced string, undefined []string) {
+	replaced = variable.ReplaceAllStringFunc(text, func(match string) string {
 		name := strings.TrimSuffix(strings.TrimPrefix(match, "$("), ")")
-		value, ok := r.values[name]
+		value, ok := values[name]
 		if !ok {
-			hint := near(name, slices.Sorted(maps.Keys(r.values)))
-			if hint == "" {
-				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables",
-					name)
-			}
-			r.errors = append(r.errors, &Error{
-				Position: o.position(at), Code: Malformed, Kind: o.kind, Name: o.name, Field: at,
-				Message: fmt.Sprintf("$(%s) is not defined", name), Hint: hint,
-			})
+			undefined = append(undefined, name)
 		}
 		return value
 	})
+	return replaced, undefined
 }

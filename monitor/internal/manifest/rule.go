@@ -79,9 +79,9 @@ func limitOf(tag, value string) int {
 	return limit
 }
 
-// isLabel reports whether s is a DNS label: lower-case letters, digits and inner hyphens,
+// IsLabel reports whether s is a DNS label: lower-case letters, digits and inner hyphens,
 // at most 63 bytes. It must also fit the wire's 96-byte names.
-func isLabel(s string) bool {
+func IsLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
 	}

@@ -61,17 +61,22 @@ func (o *object) label() string { return strings.TrimSpace(o.kind + " " + o.name
 type Set struct {
 	objects []*object
 	errors  Errors
+	stored  bool // they are of a bundle that was in force
 }
 
 // Parse reads manifests. It always returns a set, which also holds the errors, so that
 // [Set.Bundle] can report them together with its own.
 func Parse(sources ...Source) *Set {
 	set := new(Set)
+	set.read(sources...)
+	return set
+}
+
+func (s *Set) read(sources ...Source) {
 	for _, source := range sources {
-		set.parse(&sourceText{Source: source,
+		s.parse(&sourceText{Source: source,
 			lines: sync.OnceValue(func() []string { return strings.Split(source.Text, "\n") })})
 	}
-	return set
 }
 
 // Len returns the number of objects.
@@ -112,6 +117,7 @@ func syntaxError(file string, err error) *Error {
 // document decodes one object.
 func (s *Set) document(source *sourceText, root *yaml.Node) {
 	d := newDecoder(source.Name)
+	d.stored = s.stored
 	defer func() { s.errors = append(s.errors, d.errors...) }()
 	if root.Kind != yaml.MappingNode {
 		d.fail(root, "", "", "expected an object with apiVersion, kind, metadata and spec, got %s", describe(root))

@@ -53,7 +53,8 @@ func bareOptions(t *testing.T, sources ...string) Options {
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
 		TaskIDs: taskUsers(root), Library: root, Define: pipelinetest.Define(t),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Allowed: allowed,
+		Runtimes: pipelinetest.Runtimes("/nonexistent"), Allowed: allowed,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, name := range pipelinetest.BareDocuments {
 		path := filepath.Join(options.Data, name)

@@ -42,7 +42,7 @@ metadata: {name: copy}
 spec:
   run: Once
   command: [/usr/bin/python3, -Ic, 'open("/leak/secret", "w").write(open("$(DATA)/inbox/bob/1.txt").read())']
-  runtime: [/usr/bin, /usr/lib, /lib, /lib64]
+  runtimeName: system
   taint: {name: bobs}
   reads: [inbox]
   writes: [leak]

@@ -27,9 +27,9 @@ func (s *stack) useEngine(fault string) {
 	s.t.Helper()
 	text := s.manifests["pipeline.yaml"]
 	for old, replacement := range map[string]string{
-		"  command: [$(PROBE)/probe_worker, register, search, worker, indexer]\n  runtime: [$(PROBE), ": `  command: ` +
+		"  command: [$(PROBE)/probe_worker, register, search, worker, indexer]\n  runtimeName: probe\n": `  command: ` +
 			`[$(FRONTEND)/syse-engine, --documents, /shai/view, --queries, /shai/pipe/queries, ` +
-			`--results, /shai/channel/results, --slots, "3", --fault, ` + fault + "]\n  runtime: [$(PROBE), $(FRONTEND), ",
+			`--results, /shai/channel/results, --slots, "3", --fault, ` + fault + "]\n  runtimeName: frontend\n",
 		"  run: Once\n  taint: {name: index}\n  reads: [queries]": "  run: Always\n  taint: {name: index}\n" +
 			"  reads: [queries, documents]",
 	} {

@@ -40,13 +40,15 @@ func (s *stack) useFrontEnd() {
 	}
 	s.must(err)
 	s.options.Define["FRONTEND"] = folder
-	old := "  command: [$(PROBE)/probe_worker]\n  runtime: [$(PROBE), "
+	s.options.Runtimes["frontend"] = append([]string{folder}, s.options.Runtimes["probe"]...)
+	old := "  command: [$(PROBE)/probe_worker]\n  runtimeName: probe\n"
 	text := s.manifests["pipeline.yaml"]
 	if !strings.Contains(text, old) {
 		s.t.Fatalf("the pipeline has no %q any more", old)
 	}
 	text = strings.Replace(text, old, `  command: [$(FRONTEND)/syse-frontend, --workers, "3", --advertisements, $(FRONTEND)/advertisements.txt, --page, $(FRONTEND)/page.html]
-  runtime: [$(PROBE), $(FRONTEND), `, 1)
+  runtimeName: frontend
+`, 1)
 	s.manifests["pipeline.yaml"] = strings.Replace(text, "write: [LPUSH]", "write: [LPUSH, LTRIM]", 1)
 }
 

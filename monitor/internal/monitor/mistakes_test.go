@@ -101,7 +101,7 @@ func TestMistakesAreNoBugs(t *testing.T) {
 	analyzeBare(t, m)
 	handler := api.Handler{Service: m, Audit: m.audit, Metrics: http.NotFoundHandler()}
 	mux := handler.Mux()
-	for name, manifests := range map[string]string{"bare": pipelinetest.Bare, "example": pipelinetest.Probe()} {
+	for name, manifests := range map[string]string{"bare": pipelinetest.Bare, "example": pipelinetest.Probe} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			request := mistakenRequest(manifests).Draw(t, "request")
 			answer := httptest.NewRecorder()

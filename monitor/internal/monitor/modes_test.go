@@ -247,6 +247,7 @@ func TestATaskStartsUnderAPolicyThatIsTriedOut(t *testing.T) {
 	changed = strings.Replace(changed, "  name: owned\nspec:\n", "  name: owned\nspec:\n  mode: Audit\n", 1)
 	s := newStack(t)
 	s.manifests = map[string]string{"pipeline.yaml": changed}
+	s.options.Runtimes["python"] = s.options.Runtimes["system"]
 	s.document("/inbox/alice/1.txt")
 	s.document("/inbox/bob/1.txt")
 	s.open()

@@ -17,6 +17,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/taskid"
 )
@@ -30,6 +31,7 @@ type Options struct {
 	Certificate, Key, ClientCA string            // PEM files, needed with Listen
 	Page                       string            // address of the page on the loopback network; empty: none
 	Define                     map[string]string // values for $(NAME) in manifests
+	Runtimes                   runtimeroot.Named // what tasks may execute and read beside their conduits
 	Allowed                    allowlist.List    // sources of facts and sockets that manifests may name
 	Library                    string            // directory that holds libshai.so
 	Supervisor                 string            // the program shai-supervisor

@@ -32,7 +32,7 @@ kind: Task
 metadata: {name: worker}
 spec:
   command: [/usr/bin/python3, -Ic, "import os, signal; os.fork(); os.fork(); signal.pause()"]
-  runtime: [/usr/bin, /usr/lib, /lib, /lib64]
+  runtimeName: system
   taint: {name: open}
 ---
 apiVersion: shai.dev/v1alpha1

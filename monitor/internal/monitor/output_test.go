@@ -36,7 +36,7 @@ kind: Task
 metadata: {name: clerk}
 spec:
   command: [$(PROBE)/probe_worker, register, clerk]
-  runtime: [$(PROBE), /lib, /usr/lib, $(LINKER)]
+  runtimeName: probe
   taint: {name: own, arguments: {owner: OWNER}}
 ---
 apiVersion: shai.dev/v1alpha1

@@ -25,7 +25,7 @@ kind: Task
 metadata: {name: flood}
 spec:
   command: [/usr/bin/head, -c, "100663296", /dev/zero]
-  runtime: [/usr/bin, /lib, /usr/lib, /lib64]
+  runtimeName: system
   run: Once
   taint: {name: open}
 ---

@@ -70,7 +70,8 @@ func socketOf(spec manifest.PipelineSpec) string {
 	return spec.KeyValue.Socket
 }
 
-// checkRuntimes refuses pipelines with a task whose runtime reaches a guarded place.
+// checkRuntimes refuses pipelines with a task that names a runtime which the monitor was not
+// given, or one that reaches a guarded place.
 func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	var stores []string
 	for _, one := range resolved {
@@ -82,7 +83,11 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	}
 	for name, one := range resolved {
 		for _, task := range one.Tasks {
-			if _, err := runtimeroot.Check(task.Spec.Runtime, places); err != nil {
+			roots, err := m.options.Runtimes.Of(task.Spec)
+			if err != nil {
+				return fmt.Errorf("pipeline %s: task %s %w", name, task.Metadata.Name, err)
+			}
+			if _, err := runtimeroot.Check(roots, places); err != nil {
 				err = fmt.Errorf("pipeline %s: task %s: %w", name, task.Metadata.Name, err)
 				if detail := runtimeroot.Detail(err); detail != "" {
 					m.logger.Warn("a bundle is refused for a runtime", "error", err, "path", detail)

@@ -34,9 +34,9 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			if changed == string(text) {
 				t.Fatalf("the example has no %q any more", test.before)
 			}
-			// The example's program and the folders of its runtime are Linux's.
+			// The example's program and its runtime are Linux's.
 			changed = strings.NewReplacer("/usr/bin/python3", "$(PROBE)/probe_worker",
-				"[/usr/bin, /usr/lib, /lib, /lib64]", "[$(PROBE), /usr/lib, /lib, $(LINKER)]").Replace(changed)
+				"runtimeName: python", "runtimeName: probe").Replace(changed)
 			s.manifests = map[string]string{"pipeline.yaml": changed}
 			s.document("/inbox/alice/1.txt")
 			s.document("/inbox/bob/1.txt")

@@ -59,9 +59,9 @@ func newStack(t testing.TB) *stack {
 		// Of four workers: who connects again at once has a session more until the last one has ended.
 		Sessions: pipeline.SessionLimits{PerUser: 3},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Define:   define,
+		Define:   define, Runtimes: pipelinetest.Runtimes(given.probe),
 	}
-	s.manifests["pipeline.yaml"] = pipelinetest.WithoutKeyValue(pipelinetest.Probe())
+	s.manifests["pipeline.yaml"] = pipelinetest.WithoutKeyValue(pipelinetest.Probe)
 	s.document("/corpus/public/1.txt")
 	t.Cleanup(s.showOutput)
 	return s
@@ -133,7 +133,7 @@ func (s *stack) startKeyValue() {
 	if err != nil {
 		s.t.Skip("redis-server is not installed (Debian package redis-server)")
 	}
-	s.manifests["pipeline.yaml"] = pipelinetest.Probe()
+	s.manifests["pipeline.yaml"] = pipelinetest.Probe
 	directory, secrets := s.t.TempDir(), kvfilter.NewSecrets()
 	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["REDIS_SOCKET"],
 		Directory: directory}, secrets)

@@ -34,7 +34,7 @@ kind: Task
 metadata: {name: keeper}
 spec:
   command: [$(PROBE)/probe_raising, COMMANDS]
-  runtime: [$(PROBE), /lib, /usr/lib, $(LINKER)]
+  runtimeName: probe
   run: Once
   taint: {name: open}
   reads: [news, inbox]

@@ -282,7 +282,7 @@ func probe(t testing.TB, limits SessionLimits) *fixture {
 	f := newFixture(t, "probe", limits)
 	f.document("/corpus/private/alice/1.txt")
 	f.document("/corpus/private/bob/1.txt")
-	f.apply(pipelinetest.WithoutKeyValue(pipelinetest.Probe()))
+	f.apply(pipelinetest.WithoutKeyValue(pipelinetest.Probe))
 	f.principal("alice", "de")
 	f.principal("bob", "de")
 	f.change(nil, facts(fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")))

@@ -30,7 +30,7 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 			}
 		}
 	}
-	roots, err := t.runtime()
+	given, roots, err := t.runtime()
 	if err != nil {
 		p.refused(metrics.Changed, t.roles[0].subject, "start", "", err.Error())
 		return spec, nil, err
@@ -45,7 +45,7 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 	}
 	spec.Spec = plan.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
-		Runtime: roots, RuntimeNames: t.spec.Runtime,
+		Runtime: roots, RuntimeNames: given,
 		Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
 		Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
 		CPUs: p.services.Options.CPUs,

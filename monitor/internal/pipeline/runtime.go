@@ -12,34 +12,37 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
-// runtime returns the real paths of the task's runtime. They are checked again each time
+// runtime returns the paths of the task's runtime as the monitor was given them, and the
+// real paths of all that the task may read and execute. They are checked again each time
 // the task starts: a path may lead elsewhere than when the bundle was applied.
-func (t *Task) runtime() ([]string, error) {
+func (t *Task) runtime() (given, roots []string, err error) {
 	services := t.pipeline.services
 	guarded, err := services.Guarded()
 	if err != nil {
-		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+		return nil, nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
-	roots, err := runtimeroot.Check(t.spec.Runtime, guarded)
+	given, err = services.Options.Runtimes.Of(t.spec)
 	if err != nil {
+		return nil, nil, fmt.Errorf("task %s/%s %w", t.pipeline.name, t.name, err)
+	}
+	if roots, err = runtimeroot.Check(given, guarded); err != nil {
 		err = fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 		if detail := runtimeroot.Detail(err); detail != "" {
 			services.Logger.Warn("a task does not start because of its runtime", "error", err, "path", detail)
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	roots = append(roots, services.Options.Library)
 	if err := errors.Join(t.checkReachable(roots), t.checkProgram(roots)); err != nil {
-		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+		return nil, nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
-	return roots, nil
+	return given, roots, nil
 }
 
 // checkProgram refuses a program, or an interpreter of it, that is not in the task's
@@ -51,7 +54,7 @@ func (t *Task) checkProgram(roots []string) error {
 	}
 	files, err := sandbox.Executed(t.spec.Command[0], roots)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (%s)", err, t.describeRuntime())
 	}
 	for _, file := range files {
 		var stat unix.Stat_t
@@ -73,17 +76,28 @@ func (t *Task) checkProgram(roots []string) error {
 	return nil
 }
 
-// checkReachable refuses a runtime in a directory that the task's user may not search. It
-// allows a runtime that the administrator has named with --define or --library: the
-// monitor opens it for the task. In mode baseline the task opens everything itself.
+// describeRuntime says which runtime the task names, for an error about its program.
+func (t *Task) describeRuntime() string {
+	if t.spec.RuntimeName == "" {
+		return "the task names no runtime; name one that has its program in spec.runtimeName"
+	}
+	return "the task's runtime is " + t.spec.RuntimeName
+}
+
+// checkReachable refuses a task of mode baseline, which opens everything itself, if a part of
+// its runtime is in a directory that its user may not search. In all other modes the
+// monitor opens the runtime for the task, because whoever started the monitor gave it.
 func (t *Task) checkReachable(roots []string) error {
-	user, mode := t.pipeline.user, t.pipeline.Mode()
+	if t.pipeline.Mode() != wire.ModeBaseline {
+		return nil
+	}
+	user := t.pipeline.user
 	for _, root := range roots {
 		blocked, err := closedTo(user, root)
 		if err != nil {
 			return fmt.Errorf("find runtime %s: %w", root, err)
 		}
-		if blocked == "" || mode != wire.ModeBaseline && t.pipeline.services.isNamed(root) {
+		if blocked == "" {
 			continue
 		}
 		return fmt.Errorf("its user %d cannot reach runtime %s: %s is closed to other users; open it (chmod o+x %s), "+
@@ -113,18 +127,4 @@ func closedTo(user *plan.User, path string) (string, error) {
 		}
 		path = filepath.Dir(path)
 	}
-}
-
-// isNamed reports whether the administrator has named a path, or a directory above it.
-func (s *Services) isNamed(path string) bool {
-	if pattern.IsBeneath(s.Options.Library, path) {
-		return true
-	}
-	for _, value := range s.Options.Define {
-		real, err := filepath.EvalSymlinks(value)
-		if filepath.IsAbs(value) && err == nil && pattern.IsBeneath(real, path) {
-			return true
-		}
-	}
-	return false
 }

@@ -34,6 +34,7 @@ type Options struct {
 	State    string            // of the monitor; the tasks' logs are in it
 	Library  string            // directory that holds libshai.so
 	Secrets  string            // file with the key-value store's secrets; empty: no confined store
+	Runtimes runtimeroot.Named // what tasks may execute and read beside their conduits
 	Define   map[string]string // values for $(NAME) in manifests
 	Allowed  allowlist.List    // sockets that manifests may name
 	CPUs     []int             // processors that tasks are pinned to; empty: all

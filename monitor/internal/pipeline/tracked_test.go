@@ -383,16 +383,16 @@ spec: {text: 'policy mine { read :- sKeyIs("alice"), sRegionIs("de"). update :- 
 		own, bob bool             // alice reads her document, and bob's
 		leaves   bool             // … and says more, having read nothing
 	}{
-		{"a pipe that keeps everything", pipelinetest.Probe(), nil, true, true, true},
-		{"a pipe that keeps alice's", mine + strings.Replace(pipelinetest.Probe(), "to: search\n      policy: {name: internal}",
+		{"a pipe that keeps everything", pipelinetest.Probe, nil, true, true, true},
+		{"a pipe that keeps alice's", mine + strings.Replace(pipelinetest.Probe, "to: search\n      policy: {name: internal}",
 			"to: search\n      policy: {name: mine}", 1), nil, true, false, true},
-		{"a tuple to write", pipelinetest.Probe(),
+		{"a tuple to write", pipelinetest.Probe,
 			[]analysis.Other{{Set: "histories", Conduit: "history:alice/de", Write: true}}, true, false, true},
-		{"a tuple to read", pipelinetest.Probe(),
+		{"a tuple to read", pipelinetest.Probe,
 			[]analysis.Other{{Set: "profiles", Conduit: "profile:alice"}}, true, true, true},
-		{"bob's tuple to read", pipelinetest.Probe(),
+		{"bob's tuple to read", pipelinetest.Probe,
 			[]analysis.Other{{Set: "profiles", Conduit: "profile:bob"}}, true, true, false},
-		{"a tuple without a policy", pipelinetest.Probe(),
+		{"a tuple without a policy", pipelinetest.Probe,
 			[]analysis.Other{{Set: "histories", Conduit: "other:alice", Write: true}}, false, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestTuplesThatAreAdded(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := probe(t, SessionLimits{})
-			f.apply(pipelinetest.Probe())
+			f.apply(pipelinetest.Probe)
 			s := f.begins(test.mode, "alice", func(holds *capabilitySet) { holds.others, holds.keyValue = profile, "user" })
 			killed := false
 			s.worker = victimWorker{killed: &killed}
@@ -72,7 +72,7 @@ func TestTuplesThatAreAdded(t *testing.T) {
 // its user meanwhile, which is not in its set yet.
 func TestTuplesThatWereAdded(t *testing.T) {
 	f := probe(t, SessionLimits{})
-	f.apply(pipelinetest.Probe())
+	f.apply(pipelinetest.Probe)
 	f.permitTuples("user", []analysis.Other{{Set: "profiles", Conduit: "profile:bob"}})
 	for user, leaves := range map[string]bool{"user": false, "other": true, "": true} {
 		s := f.begins(wire.ModeDynamic, "alice", func(holds *capabilitySet) { holds.keyValue = user })

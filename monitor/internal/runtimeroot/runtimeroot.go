@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package runtimeroot checks the runtime of tasks: the files and directories from which
-// they execute programs and load libraries. No policy decides on opens beneath them, so a
+// Package runtimeroot has the runtimes of tasks: the files and directories from which
+// they execute programs and load libraries. No policy decides on opens beneath them. So whoever
+// starts the monitor defines them, and tasks name them ([Named]); and whoever defines it, a
 // runtime must not contain, or be in, a place with data, secrets or the kernel's own
-// files.
+// files ([Check]).
 package runtimeroot
 
 import (

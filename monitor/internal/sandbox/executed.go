@@ -24,7 +24,7 @@ const (
 )
 
 // errBeside is the error of a file that is not in the task's runtime.
-var errBeside = errors.New("not in the task's runtime; name its directory in spec.runtime")
+var errBeside = errors.New("not in the task's runtime")
 
 // Executed returns the files that the kernel reads to execute a program: the program, the
 // interpreters that lines with "#!" name, and the run-time linker of the last one. The

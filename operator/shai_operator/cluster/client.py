@@ -6,24 +6,36 @@ One client serves the whole operator; its methods may be awaited concurrently.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+import copy
+import random
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 from lightkube import ApiError, AsyncClient
+from lightkube.config import client_adapter
 from lightkube.types import CascadeType, PatchType
 
 from shai_operator.cluster.resources import RESOURCES, WITHOUT_NAMESPACE
 from shai_operator.metrics.counted import API_REQUESTS
-from shai_operator.reconcile.objects import FINALIZER, Reference, finalizers, reference, uid
+from shai_operator.reconcile.objects import FINALIZER, GROUP, PLURALS, VERSION, Reference, finalizers, reference, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from shai_operator.reconcile.objects import Object
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _REFUSED = (400, 403, 413, 422)
 """A webhook may refuse with any of them, a quota with 403."""
+_LATER = (429, 503)
+"""The API server did nothing; when it says after how many seconds to ask again, the same is asked again then."""
+_PATIENCE_SECONDS = 30.0
+"""How long one request is repeated."""
+_REQUEST_SECONDS = 30.0
+_T = TypeVar("_T")
+_METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 
 class ClusterError(Exception):
@@ -42,11 +54,22 @@ class Cluster:
     """The API server that the environment names: ``KUBECONFIG``, or a pod's service account."""
 
     def __init__(self) -> None:
-        self._client = AsyncClient(timeout=httpx2.Timeout(30.0))
+        timeout = httpx2.Timeout(_REQUEST_SECONDS)
+        self._client = AsyncClient(timeout=timeout)
+        # lightkube sends no header Accept.
+        self._plain = client_adapter.AsyncClient(self._client.config, client_adapter.ConnectionParams(timeout=timeout))
+        self._may_write: Callable[[], bool] = lambda: True
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        await self._plain.aclose()
+
+    def within(self, holds: Callable[[], bool]) -> Cluster:
+        """Return the same API server for a leader: nothing is written when ``holds()`` is not true any more."""
+        fenced = copy.copy(self)
+        fenced._may_write = holds  # noqa: SLF001 - of the same class
+        return fenced
 
     async def get(self, ref: Reference) -> dict[str, Any] | None:
         """Return an object; None when it does not exist."""
@@ -64,12 +87,35 @@ class Cluster:
         scope: dict[str, Any] = {} if kind in WITHOUT_NAMESPACE else {"namespace": namespace or "*"}
         if labels:
             scope["labels"] = dict(labels)
-        try:
+
+        async def listed() -> list[dict[str, Any]]:
             return [_plain(item, kind) async for item in self._client.list(RESOURCES[kind], **scope)]
+
+        try:
+            return await _patiently(listed)
         except ApiError as error:
             raise ClusterError(f"list {kind}: {error.status.message}") from error
         except Exception as error:
             raise _unanswered(f"list {kind}", error) from error
+
+    async def versions(self, kind: str) -> dict[Reference, int]:
+        """Return the resource version of each object of a kind of this group; only metadata is transferred."""
+        API_REQUESTS.labels("list", kind).inc()
+        path = f"/apis/{GROUP}/{VERSION}/{PLURALS[kind]}"
+        try:
+            answer = await _patiently(lambda: self._asked(path))
+            found = [item["metadata"] for item in answer.json()["items"] or ()]  # null when there are none
+            return {
+                Reference(kind, one.get("namespace", ""), one["name"]): int(one["resourceVersion"]) for one in found
+            }
+        except httpx2.HTTPStatusError as error:
+            raise ClusterError(f"list the versions of {kind}: status {error.response.status_code}") from error
+        except Exception as error:
+            raise _unanswered(f"list the versions of {kind}", error) from error
+
+    async def _asked(self, path: str) -> httpx2.Response:
+        answer = await self._plain.get(path, headers={"Accept": _METADATA})
+        return answer.raise_for_status()
 
     async def create(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
         """Create an object and return it; None when one of this name exists already."""
@@ -170,13 +216,34 @@ class Cluster:
         )
 
     async def _send(self, verb: str, ref: Reference, request: Any, *arguments: Any, **options: Any) -> Any:
+        if verb != "get" and not self._may_write():
+            raise ClusterError(f"{verb} {ref}: this operator does not lead any more")
         API_REQUESTS.labels(verb, ref.kind).inc()
         try:
-            return await request(*arguments, **options)
+            return await _patiently(lambda: request(*arguments, **options))
         except ApiError as error:
             raise _KINDS.get(error.status.code or 0, ClusterError)(f"{verb} {ref}: {error.status.message}") from error
         except Exception as error:
             raise _unanswered(f"{verb} {ref}", error) from error
+
+
+async def _patiently(request: Callable[[], Awaitable[_T]]) -> _T:
+    """Send a request, again when the API server says after how long, for `_PATIENCE_SECONDS`."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return await request()
+        except httpx2.HTTPStatusError as error:  # lightkube's ApiError is one
+            seconds = _retry_after(error.response)
+            if seconds is None or time.monotonic() + seconds > until:
+                raise
+            await asyncio.sleep(seconds * random.uniform(1.0, 1.25))  # noqa: S311 - spreads retries, is no secret
+
+
+def _retry_after(answer: httpx2.Response) -> float | None:
+    """Return for how many seconds to wait; None when the API server does not say so (RFC 9110, 10.2.3)."""
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if answer.status_code in _LATER and text.isdecimal() else None
 
 
 class _NotFoundError(ClusterError):

@@ -12,6 +12,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import ConfigMap, Event, Namespace, Secret
 from lightkube.resources.networking_v1 import NetworkPolicy
+from lightkube.resources.rbac_authorization_v1 import ClusterRole
 
 from shai_operator.reconcile.objects import CLUSTER_SCOPED, GROUP, PLURALS, VERSION
 
@@ -35,7 +36,8 @@ RESOURCES: Mapping[str, Any] = {
     "Event": Event,
     "CustomResourceDefinition": CustomResourceDefinition,
     "ValidatingWebhookConfiguration": ValidatingWebhookConfiguration,
+    "ClusterRole": ClusterRole,
 }
 """Every kind that the operator reads or writes."""
 
-WITHOUT_NAMESPACE = CLUSTER_SCOPED | {"CustomResourceDefinition", "ValidatingWebhookConfiguration"}
+WITHOUT_NAMESPACE = CLUSTER_SCOPED | {"CustomResourceDefinition", "ValidatingWebhookConfiguration", "ClusterRole"}

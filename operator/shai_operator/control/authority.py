@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
+import logging
 import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from shai_operator.cluster.client import ClusterError
+from shai_operator.control.backoff import Backoff
 from shai_operator.providers import authority
 from shai_operator.providers.authority import Identity
 from shai_operator.reconcile.objects import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from shai_operator.cluster.client import Cluster
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
 SECRET = "shai-authority"  # noqa: S105 - the name of an object
 _CERTIFICATE, _KEY = "tls.crt", "tls.key"
 RENEW_BEFORE = timedelta(days=30)
-_LOOK_SECONDS = 3600.0
+_LOGGER = logging.getLogger(__name__)
+
+
+async def await_loaded(cluster: Cluster, namespace: str, waiting: Callable[[str], None]) -> Identity:
+    """Return the authority as `load` does; while that fails, wait, and call ``waiting`` with why."""
+    backoff = Backoff()
+    while True:
+        try:
+            return await load(cluster, namespace)
+        except ClusterError as error:
+            _LOGGER.warning("cannot begin yet: %s; trying again", error)
+            waiting(str(error))
+        await backoff.wait()
 
 
 async def load(cluster: Cluster, namespace: str) -> Identity:
@@ -62,41 +75,38 @@ class ClientTLS:
             client = authority.issue_client(self._root, self._name, now)
             context = ssl.create_default_context(cadata=self._root.certificate)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
-            path = self._directory / "client.pem"  # the ssl module reads keys only from files
-            _write(path, client)
-            try:
-                context.load_cert_chain(path)
-            finally:
-                path.unlink()
+            _load(context, client, self._directory / "client.pem")
             self._context, self._ends = context, client.ends
         return self._context
 
 
 class ServerTLS:
-    """The certificate of the admission server, in a file; `renew` keeps it valid."""
+    """The certificate of the admission server. `context` renews it when necessary."""
 
     def __init__(self, root: Identity, host: str, directory: Path) -> None:
-        self.authority = root.certificate
-        """PEM; the only authority that the API server accepts for the admission server."""
-        self.file = directory / "server.pem"
-        """The file with certificate and key."""
         self._root = root
         self._host = host
-        self._ends = self._issue()
+        self._directory = directory
+        self._context: ssl.SSLContext | None = None
+        self._ends = datetime.min.replace(tzinfo=UTC)
 
-    async def renew(self) -> None:
-        """Renew the certificate before it expires, until cancelled."""
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            if datetime.now(UTC) > self._ends - RENEW_BEFORE:
-                self._ends = self._issue()
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS context for a new connection."""
+        now = datetime.now(UTC)
+        if self._context is None or now > self._ends - RENEW_BEFORE:
+            server = authority.issue_server(self._root, self._host)
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            _load(context, server, self._directory / "server.pem")
+            self._context, self._ends = context, server.ends
+        return self._context
 
-    def _issue(self) -> datetime:
-        server = authority.issue_server(self._root, self._host)
-        new = self.file.with_suffix(".new")
-        _write(new, server)
-        new.replace(self.file)
-        return server.ends
+
+def _load(context: ssl.SSLContext, identity: Identity, path: Path) -> None:
+    _write(path, identity)  # the ssl module reads keys only from files
+    try:
+        context.load_cert_chain(path)
+    finally:
+        path.unlink()
 
 
 def _write(path: Path, identity: Identity) -> None:

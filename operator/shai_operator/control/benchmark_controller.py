@@ -232,5 +232,6 @@ def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
         "store": own["REDIS_SOCKET"] if managed else "",
         "seed": str(store.get("seed") or "") if managed else "",
         "variables": {**variables, **own},
+        "runtimes": {runtime["name"]: list(runtime["paths"]) for runtime in spec(pool).get("runtimes") or ()},
         "sources": list(sources.listed(pool)),
     }

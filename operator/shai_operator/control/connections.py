@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import socket
 import time
@@ -18,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from shai_operator.metrics.counted import SCRAPES_REJECTED
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from aiohttp.typedefs import Handler
+    from prometheus_client import Counter
 
     _Connection = web.RequestHandler
 
@@ -34,15 +35,46 @@ _IDLE_SECONDS = 5.0
 _HEARD_SECONDS = 0.25
 """How long it is left alone even if another wants its place: what it has sent has not been read yet."""
 _LOOK_SECONDS = 1.0
+_BACKLOG = 128
+_ANSWER_SECONDS = 10.0
+"""At the end, how long those who have asked may still be answered."""
 _LOGGER = logging.getLogger(__name__)
 
 
-class Connections:
-    """The connections to an application. One object serves one application, in the event loop."""
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listen at an address; OSError when nothing can listen there. Who calls this closes the sockets."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    with contextlib.ExitStack() as stack:
+        listening = [
+            stack.enter_context(socket.create_server(address, family=family, backlog=_BACKLOG))
+            for family, address in dict.fromkeys((one[0], one[4]) for one in found)
+        ]
+        stack.pop_all()
+    return listening
 
-    def __init__(self, application: web.Application) -> None:
+
+class Connections:
+    """The connections to an application. One object serves one application, in the event loop.
+
+    ``rejected`` counts those that gave way to others. ``tls`` returns the context for a new connection; None: there is
+    no TLS. ``once``: a connection is closed after one answer.
+    """
+
+    def __init__(
+        self,
+        application: web.Application,
+        rejected: Counter,
+        *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        once: bool = False,
+    ) -> None:
         application.middlewares.append(self._served)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_ANSWER_SECONDS)
+        self._rejected = rejected
+        self._tls = tls
+        self._once = once
+        self._joining: dict[asyncio.Task[None], float] = {}
+        """Those in their TLS handshake, and since when."""
         self._asking: set[object] = set()
         """Those with a request that is being answered."""
         self._since: dict[_Connection, float] = {}
@@ -50,25 +82,21 @@ class Connections:
         self._answered = asyncio.Event()
 
     @asynccontextmanager
-    async def serve(self, host: str, port: int) -> AsyncIterator[int]:
-        """Accept connections while the context lasts; yields the port. OSError when nothing can listen there."""
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    async def serve(self, listening: Iterable[socket.socket]) -> AsyncIterator[None]:
+        """Accept connections while the context lasts; then answer those who have asked, and close the sockets."""
         await self._runner.setup()
+        tasks = [asyncio.create_task(self._close_idle(), name="idle")]
         with contextlib.ExitStack() as stack:
-            tasks = []
             try:
-                for family, address in dict.fromkeys((one[0], one[4]) for one in found):
-                    listening = socket.create_server(address, family=family, backlog=128)
-                    stack.enter_context(listening)
-                    listening.settimeout(0)
-                    port = listening.getsockname()[1]
-                    tasks.append(asyncio.create_task(self._accept(listening), name="accept"))
-                tasks.append(asyncio.create_task(self._close_idle(), name="idle"))
-                yield port
+                for one in listening:
+                    stack.enter_context(one)
+                    one.settimeout(0)
+                    tasks.append(asyncio.create_task(self._accept(one), name="accept"))
+                yield
             finally:
-                for task in tasks:
+                for task in (*tasks, *self._joining):
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await asyncio.gather(*tasks, *self._joining, return_exceptions=True)
                 await self._runner.cleanup()
 
     async def _accept(self, listening: socket.socket) -> None:
@@ -76,35 +104,61 @@ class Connections:
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listening)
-                await self._admit(accepted)
+                with contextlib.ExitStack() as closing:
+                    closing.callback(accepted.close)
+                    await self._room()
+                    joining = asyncio.create_task(self._admit(accepted), name="handshake")
+                    closing.pop_all()
+                self._joining[joining] = time.monotonic()
+                joining.add_done_callback(self._joined)
             except OSError as error:  # no descriptors or memory, or the client has gone already
-                _LOGGER.warning("cannot accept a connection to probes and metrics: %s", error)
+                _LOGGER.warning("cannot accept a connection: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
+
+    def _joined(self, task: asyncio.Task[None]) -> None:
+        self._joining.pop(task, None)
+        self._answered.set()
+        if not task.cancelled() and task.exception() is not None:
+            _LOGGER.debug("a connection has failed: %s", task.exception())
 
     async def _admit(self, accepted: socket.socket) -> None:
         with contextlib.ExitStack() as closing:
             closing.callback(accepted.close)
-            await self._room()
             server = self._runner.server
             if server is not None:
-                _, connection = await asyncio.get_running_loop().connect_accepted_socket(server, accepted)
+                context = self._tls() if self._tls is not None else None
+                limit = _IDLE_SECONDS if context is not None else None
+                _, connection = await asyncio.get_running_loop().connect_accepted_socket(
+                    server, accepted, ssl=context, ssl_handshake_timeout=limit
+                )
                 closing.pop_all()
                 self._since[connection] = time.monotonic()
 
     async def _room(self) -> None:
         """Wait until another connection has room."""
-        while len(self._open()) >= MOST:
-            idle = [connection for connection in self._open() if connection not in self._asking]
-            oldest = min(idle, key=lambda connection: self._since.get(connection, 0.0), default=None)
-            early = self._since.get(oldest, 0.0) + _HEARD_SECONDS - time.monotonic() if oldest is not None else None
-            if oldest is not None and early is not None and early <= 0:
-                SCRAPES_REJECTED.inc()
-                _abort(oldest)
+        while len(self._open()) + len(self._joining) >= MOST:
+            close, since = self._idlest()
+            early = since + _HEARD_SECONDS - time.monotonic()
+            if close is not None and early <= 0:
+                self._rejected.inc()
+                close()
                 await asyncio.sleep(0)  # it is forgotten in the next round of the loop
             else:
                 self._answered.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._answered.wait(), early)
+                    await asyncio.wait_for(self._answered.wait(), None if close is None else early)
+
+    def _idlest(self) -> tuple[Callable[[], object] | None, float]:
+        """Return what closes the connection that has had no request for longest, and since when; None if all ask."""
+        now = time.monotonic()
+        idle: list[tuple[float, Callable[[], object]]] = [
+            (self._since.get(one, now), functools.partial(_abort, one))
+            for one in self._open()
+            if one not in self._asking
+        ]
+        idle += [(since, task.cancel) for task, since in self._joining.items() if not task.cancelling()]
+        since, close = min(idle, key=lambda one: one[0], default=(0.0, None))
+        return close, since
 
     async def _close_idle(self) -> None:
         while True:
@@ -123,7 +177,7 @@ class Connections:
         self._asking.add(request.protocol)
         try:
             response = await handler(request)
-            if len(self._open()) >= MOST:
+            if self._once or len(self._open()) >= MOST:
                 response.force_close()  # whatever else it asks, others may wait
             return response
         finally:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Distinguishes a quiet cluster from a dead watch.
 
-A watch whose connection has died silently looks like one without events. The objects are therefore listed periodically,
-and compared with what the watches have delivered. If a watch has not delivered a listed version by the time of the next
-list, the loop gets the object from the list. This counts as lag, which the liveness probe checks.
+A watch whose connection has died silently looks like one without events. The versions of all objects are therefore
+listed periodically, without the objects, and compared with what the watches have delivered. If a watch has not
+delivered a listed version by the time of the next list, the object is read and given to the loop. This counts as lag,
+which the liveness probe checks.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from shai_operator.metrics.counted import WATCH_LAG
 from shai_operator.reconcile.objects import WATCHED, reference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from shai_operator.cluster.client import Cluster
     from shai_operator.control.loop import Loop
-    from shai_operator.reconcile.objects import Object, Reference
+    from shai_operator.reconcile.objects import Reference
 
 _LOGGER = logging.getLogger(__name__)
 _GONE = 0
@@ -53,29 +54,35 @@ class Freshness:
             await asyncio.sleep(self._period)
             for kind in WATCHED:
                 try:
-                    self._compare(kind, await self._cluster.list(kind))
+                    await self._compare(kind, await self._cluster.versions(kind))
                 except ClusterError as error:
                     _LOGGER.info("cannot compare %s: %s", kind, error)
 
-    def _compare(self, kind: str, listed: Sequence[Object]) -> None:
+    async def _compare(self, kind: str, present: Mapping[Reference, int]) -> None:
         # The operator knows its own writes without a watch, so only versions that a watch delivered count.
         heard, before = self._loop.heard, self._lacking.get(kind, {})
-        present = {reference(obj): obj for obj in listed}
-        lacking = {ref: _version(obj) for ref, obj in present.items() if heard.get(ref, 0) < _version(obj)}
+        lacking = {ref: version for ref, version in present.items() if heard.get(ref, 0) < version}
         inventory = self._loop.inventory
-        listed = [*inventory.all(kind), *(inventory.forged() if kind == "PolicyRevision" else ())]
-        gone = [known for known in listed if reference(known) not in present]
+        known = [*inventory.all(kind), *(inventory.forged() if kind == "PolicyRevision" else ())]
+        gone = [obj for obj in known if reference(obj) not in present]
         behind = [ref for ref in lacking if heard.get(ref, 0) < before.get(ref, _GONE)]
-        for ref in behind:
-            if self._fed.get(ref, 0) < lacking[ref]:
-                self._fed[ref] = lacking[ref]
-                self._loop.take(present[ref])
-        forgotten = [known for known in gone if before.get(reference(known)) == _GONE]
-        for known in forgotten:
-            self._fed.pop(reference(known), None)
-            self._loop.observe(known, gone=True)
+        forgotten = [obj for obj in gone if before.get(reference(obj)) == _GONE]
+        for obj in forgotten:
+            self._fed.pop(reference(obj), None)
+            self._loop.observe(obj, gone=True)
         self._lacking[kind] = lacking | dict.fromkeys(map(reference, gone), _GONE)
         self._note(kind, behind=bool(behind or forgotten))
+        for ref in behind:
+            await self._feed(ref, lacking[ref])
+
+    async def _feed(self, ref: Reference, version: int) -> None:
+        """Give the loop an object that its watch has not delivered."""
+        if self._fed.get(ref, 0) >= version:
+            return
+        found = await self._cluster.get(ref)
+        if found is not None:  # otherwise the next list says that it is gone
+            self._fed[ref] = int(found["metadata"]["resourceVersion"])
+            self._loop.take(found)
 
     def _note(self, kind: str, *, behind: bool) -> None:
         if behind:
@@ -84,7 +91,3 @@ class Freshness:
         else:
             self._since.pop(kind, None)
         WATCH_LAG.labels(kind).set(time.monotonic() - self._since[kind] if kind in self._since else 0.0)
-
-
-def _version(obj: Object) -> int:
-    return int(obj["metadata"]["resourceVersion"])

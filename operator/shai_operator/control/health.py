@@ -6,45 +6,67 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from shai_operator.control.connections import Connections
+from shai_operator.cluster.client import ClusterError
+from shai_operator.control.connections import Connections, listen
+from shai_operator.control.scrapes import Scrapes
 from shai_operator.control.settings import SettingsError
+from shai_operator.metrics.counted import LEADING, QUEUE_DEPTH, SCRAPES_REJECTED, WATCH_LAG
+from shai_operator.metrics.samples import Snapshot
 from shai_operator.metrics.targets import MONITOR_JOB
+from shai_operator.reconcile.objects import PLURALS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from shai_operator.control.freshness import Freshness
-    from shai_operator.control.scrapes import Scrapes
-    from shai_operator.control.scraping import Scraping
+    from shai_operator.control.scraping import Scraping, StandbyTargets
 
 _PULSE_SECONDS = 1.0
 _STALL_LIMIT_SECONDS = 10.0
 _UNAVAILABLE, _NOT_FOUND = 503, 404
 
 
+@dataclass(frozen=True)
+class Leading:
+    """What a replica knows because it leads."""
+
+    freshness: Freshness
+    scraping: Scraping
+    snapshot: Callable[[], Snapshot]
+
+
 class Health:
     """The state that the probes report, and what is served beside them."""
 
-    def __init__(
-        self,
-        freshness: Freshness,
-        ready: asyncio.Event,
-        lag_limit_seconds: float,
-        *,
-        scrapes: Scrapes,
-        scraping: Scraping,
-    ) -> None:
-        self._freshness = freshness
+    def __init__(self, lag_limit_seconds: float, version: str, standby: StandbyTargets) -> None:
+        self.waiting = "it has just begun"
+        """For what this replica waits before it can answer the API server; empty: it is ready."""
         self._lag_limit = lag_limit_seconds
-        self._ready = ready
-        self._scrapes = scrapes
-        self._scraping = scraping
+        self._version = version
+        self._standby = standby
+        self._scrapes = Scrapes(self._snapshot)
+        self._leading: Leading | None = None
         self._beat = time.monotonic()
+        LEADING.set(0)
+
+    @contextmanager
+    def lead(self, leading: Leading) -> Iterator[None]:
+        """Report what a leader knows, while the context lasts."""
+        self._leading = leading
+        LEADING.set(1)
+        try:
+            yield
+        finally:
+            self._leading = None
+            LEADING.set(0)
+            WATCH_LAG.clear()
+            QUEUE_DEPTH.set(0)
 
     @asynccontextmanager
     async def serve(self, host: str, port: int) -> AsyncIterator[int]:
@@ -58,15 +80,21 @@ class Health:
                 web.get("/targets", self._targets),
             ]
         )
-        async with AsyncExitStack() as stack:
-            try:
-                served = await stack.enter_async_context(Connections(application).serve(host, port))
-            except OSError as error:
-                raise SettingsError(
-                    f"cannot serve probes at {host}:{port}: {os.strerror(error.errno or 0)}; end what listens there "
-                    "(another operator?), or choose another address (--probes)"
-                ) from error
-            yield served
+        try:
+            listening = await asyncio.to_thread(listen, host, port)
+        except OSError as error:
+            raise SettingsError(
+                f"cannot serve probes at {host}:{port}: {os.strerror(error.errno or 0)}; end what listens there, or "
+                "choose another address (--probes): each replica on a machine needs one of its own"
+            ) from error
+        port = listening[0].getsockname()[1]
+        async with Connections(application, SCRAPES_REJECTED).serve(listening):
+            yield port
+
+    def _snapshot(self) -> Snapshot:
+        if self._leading is not None:
+            return self._leading.snapshot()
+        return Snapshot(objects=dict.fromkeys(PLURALS, ()), version=self._version)
 
     async def pulse(self) -> None:
         """Record that the event loop still runs, until cancelled."""
@@ -75,7 +103,7 @@ class Health:
             await asyncio.sleep(_PULSE_SECONDS)
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        lag, kind = self._freshness.lag()
+        lag, kind = self._leading.freshness.lag() if self._leading is not None else (0.0, "")
         if lag > self._lag_limit:
             return web.Response(status=_UNAVAILABLE, text=f"the watch of {kind} is {lag:.0f} s behind\n")
         stalled = time.monotonic() - self._beat
@@ -84,8 +112,8 @@ class Health:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        if not self._ready.is_set():
-            return web.Response(status=_UNAVAILABLE, text="the API server has not yet been told to ask for admission\n")
+        if self.waiting:
+            return web.Response(status=_UNAVAILABLE, text=f"not ready yet: {self.waiting}\n")
         return web.Response(text="ready\n")
 
     async def _targets(self, request: web.Request) -> web.Response:
@@ -93,7 +121,12 @@ class Health:
         job = request.query.get("job")
         if job != MONITOR_JOB:
             return web.Response(status=_NOT_FOUND, text=f"ask for /targets?job={MONITOR_JOB}\n")
-        found = self._scraping.members()
+        found: Sequence[dict[str, Any]] | None
+        try:
+            leading = self._leading
+            found = leading.scraping.members() if leading is not None else await self._standby.members()
+        except ClusterError:
+            found = None
         if found is None:
             return web.Response(status=_UNAVAILABLE, text="the pools are not known yet; try again\n")
         return web.json_response(found)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Locks on hosts, as Leases of the cluster: one playbook at a time runs on a host.
+"""Locks as Leases of the cluster: one replica of the operator leads, and one playbook at a time runs on a host.
 
-Two operators should never run at once. It happens when a node is cut off or a person starts a second one. A lease that
-is not renewed can be taken after `DURATION_SECONDS`. A holder that cannot renew its lease, for whatever reason, is
-cancelled `DURATION_SECONDS - _GIVE_UP_SECONDS` before that. As in client-go's leader election, nobody compares clocks:
-the holder counts from before its last request that succeeded, and the others from when they first saw what it wrote,
-each by its own monotonic clock. A holder whose process or machine stands still finds out when it goes on.
+A lease that is not renewed can be taken after its duration. A holder that cannot renew its lease, for whatever reason,
+is cancelled a third of the duration before that. As in client-go's leader election, nobody compares clocks: the holder
+counts from before its last request that succeeded, and the others from when they first saw what it wrote, each by its
+own monotonic clock. A holder whose process or machine stands still finds out when it goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import contextlib
 import hashlib
 import logging
 import re
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -28,14 +28,42 @@ if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
 
 _LOGGER = logging.getLogger(__name__)
+LEADER = "shai-operator"
+"""The lease of the replica that leads."""
 DURATION_SECONDS = 30
-"""Time without a renewal after which another operator takes the lease."""
-_GIVE_UP_SECONDS = 20.0
-"""Time without a renewal after which a holder is cancelled; in the rest of the lease its playbook ends."""
-_RENEW_SECONDS = 5.0
-_RETRY_SECONDS = 2.0
-_ANSWER_SECONDS = 5.0
-"""Time for one attempt to take or renew a lease. The client's own limit is for each request, and longer."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of leases, in seconds."""
+
+    duration: int
+    """Time without a renewal after which another operator takes a lease."""
+    give_up: float
+    """Time without a renewal after which a holder is cancelled; in the rest of the lease, what it did ends."""
+    renew: float
+    """Time between renewals."""
+    retry: float
+    """Time between looks at another's lease."""
+    answer: float
+    """Time for one attempt to take or renew a lease. The client's own limit is for each request, and longer."""
+
+    @classmethod
+    def of(cls, duration: int = DURATION_SECONDS) -> Timing:
+        """Return times that fit a duration."""
+        return cls(duration, give_up=duration * 2 / 3, renew=duration / 6, retry=duration / 15, answer=duration / 6)
+
+
+class Term:
+    """The time for which a lease is held. Its end moves with each renewal. Thread-safe."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+
+    def holds(self) -> bool:
+        """Whether the lease is still held, by this process' clock, which counts while the process is stopped."""
+        ends = self._limit.when()
+        return not self._limit.expired() and ends is not None and time.monotonic() < ends
 
 
 @dataclass
@@ -64,17 +92,22 @@ class _Seen:
     def has_ended(self, spec: dict[str, Any]) -> bool:
         """Note the present content of a lease, and return whether nobody has renewed it for its whole time."""
         if spec != self._spec:
-            self._spec, self._since = spec, _monotonic()
-        return _monotonic() - self._since > (spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+            self._spec, self._since = spec, time.monotonic()
+        return time.monotonic() - self._since > (spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+
+
+class LeaseLostError(ClusterError):
+    """A lease could not be renewed or was taken by another; what ran under it was cancelled."""
 
 
 class Leases:
     """Takes leases in one namespace for one holder."""
 
-    def __init__(self, cluster: Cluster, namespace: str, holder: str) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, holder: str, timing: Timing | None = None) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._holder = holder
+        self._timing = timing or Timing.of()
         self._turns: dict[str, _Turns] = {}
 
     @contextlib.asynccontextmanager
@@ -92,8 +125,14 @@ class Leases:
             await turns.lock.acquire()
         finally:
             turns.waiting.remove(waiting)
+
+        def tell(other: str) -> None:
+            if turns.now != other:
+                turns.begin(other)
+                waiting(other)
+
         try:
-            async with self._leased(Reference("Lease", self._namespace, _name(host)), turns, waiting):
+            async with self._leased(Reference("Lease", self._namespace, _name(host)), tell):
                 turns.begin(who)
                 yield
         finally:
@@ -101,22 +140,29 @@ class Leases:
             turns.lock.release()
 
     @contextlib.asynccontextmanager
-    async def _leased(self, ref: Reference, turns: _Turns, waiting: Callable[[str], None]) -> AsyncIterator[None]:
+    async def lead(self, waiting: Callable[[str], None]) -> AsyncIterator[Term]:
+        """Wait until this replica leads, and lead. If it loses that, the body is cancelled; LeaseLostError follows.
+
+        ``waiting`` is called with who leads, at each look. ClusterError when the API server does not answer.
+        """
+        async with self._leased(Reference("Lease", self._namespace, LEADER), waiting) as term:
+            yield term
+
+    @contextlib.asynccontextmanager
+    async def _leased(self, ref: Reference, waiting: Callable[[str], None]) -> AsyncIterator[Term]:
         """Wait for a lease, which another process may have, and keep it."""
         seen = _Seen()
-        asked = _monotonic()
+        asked = time.monotonic()
         while (other := await self._take(ref, seen)) is not None:
-            if turns.now != other:
-                turns.begin(other)
-                waiting(other)
-            await asyncio.sleep(_RETRY_SECONDS)
-            asked = _monotonic()
+            waiting(other)
+            await asyncio.sleep(self._timing.retry)
+            asked = time.monotonic()
         try:
-            async with asyncio.timeout_at(asked + _GIVE_UP_SECONDS) as limit, self._renewing(ref, limit):
-                yield
+            async with asyncio.timeout_at(asked + self._timing.give_up) as limit, self._renewing(ref, limit):
+                yield Term(limit)
         except TimeoutError as error:
             if limit.expired():
-                raise ClusterError(f"{ref} is lost; what ran on that host was ended") from error
+                raise LeaseLostError(f"{ref} is lost; what ran under it was ended") from error
             raise
         finally:
             await self._give_back(ref)
@@ -140,10 +186,12 @@ class Leases:
         ClusterError when the API server does not answer in time.
         """
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(self._timing.answer):
                 return await self._try_to_take(ref, seen)
         except TimeoutError as error:
-            raise ClusterError(f"take {ref}: the API server did not answer within {_ANSWER_SECONDS:.0f} s") from error
+            raise ClusterError(
+                f"take {ref}: the API server did not answer within {self._timing.answer:.0f} s"
+            ) from error
 
     async def _try_to_take(self, ref: Reference, seen: _Seen | None) -> str | None:
         found = await self._cluster.get(ref)
@@ -164,22 +212,22 @@ class Leases:
     async def _renew(self, ref: Reference, limit: asyncio.Timeout) -> None:
         """Renew a lease again and again, and move the limit each time; return when the lease is lost."""
         while True:
-            await asyncio.sleep(_RENEW_SECONDS)
-            asked = _monotonic()
+            await asyncio.sleep(self._timing.renew)
+            asked = time.monotonic()
             try:
                 lost = await self._take(ref) is not None
             except ClusterError as error:
                 _LOGGER.warning("cannot renew %s: %s", ref, error)
                 continue
             if not limit.expired():  # otherwise the body is ending, and needs the lease for that
-                limit.reschedule(asked if lost else asked + _GIVE_UP_SECONDS)
+                limit.reschedule(asked if lost else asked + self._timing.give_up)
             if lost:
                 return
 
     async def _give_back(self, ref: Reference) -> None:
         # Otherwise the lease ends by itself.
         with contextlib.suppress(ClusterError, TimeoutError):
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(self._timing.answer):
                 await self._try_to_give_back(ref)
 
     async def _try_to_give_back(self, ref: Reference) -> None:
@@ -192,14 +240,10 @@ class Leases:
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self._holder,
-            "leaseDurationSeconds": DURATION_SECONDS,
+            "leaseDurationSeconds": self._timing.duration,
             "acquireTime": moment,
             "renewTime": moment,
         }
-
-
-def _monotonic() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _name(host: str) -> str:

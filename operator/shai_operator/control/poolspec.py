@@ -138,6 +138,7 @@ def configuration(obj: Object, read: Image, installer: str) -> MemberConfigurati
         data=Data(data["source"], DataMode(data.get("mode") or "Copy")) if data else None,
         key_value=KeyValue(store.get("seed") or "") if managed else None,
         variables=tuple((variable["name"], variable.get("value") or "") for variable in wanted.get("variables") or ()),
+        runtimes=tuple((runtime["name"], tuple(runtime["paths"])) for runtime in wanted.get("runtimes") or ()),
         sources=sources.listed(obj),
         monitor_port=addresses.port(obj),
         machines=machine_settings(obj),

@@ -8,12 +8,15 @@ import base64
 import json
 import logging
 import math
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.cluster.client import ClusterError
 from shai_operator.control.authority import RENEW_BEFORE
+from shai_operator.control.backoff import Backoff
 from shai_operator.control.scrape_directory import ScrapeDirectory
+from shai_operator.control.settings import SettingsError
 from shai_operator.metrics import targets
 from shai_operator.providers import authority
 from shai_operator.reconcile.objects import reference
@@ -24,11 +27,31 @@ if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
     from shai_operator.control.settings import Settings
     from shai_operator.providers.authority import Identity
-    from shai_operator.reconcile.objects import Inventory
+    from shai_operator.reconcile.objects import Inventory, Object
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_SECONDS = 2.0
+_STANDBY_SECONDS = 60.0
 _WRITER = "shai-operator"
+
+
+class StandbyTargets:
+    """The members' monitors, for a replica that does not lead and therefore watches no pools."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._listed: Sequence[Object] = ()
+        self._ends = -math.inf
+        self._lock = asyncio.Lock()
+
+    async def members(self) -> Sequence[dict[str, Any]]:
+        """Return the members' monitors, as they were a minute ago or later; ClusterError when nobody knows them."""
+        async with self._lock:
+            if time.monotonic() > self._ends:
+                self._listed = await self._cluster.list("JailPool")
+                self._ends = time.monotonic() + _STANDBY_SECONDS
+        return targets.members(self._listed, self._name)
 
 
 class Scraping:
@@ -65,6 +88,19 @@ class Scraping:
             await asyncio.to_thread(self._directory.write, "targets", "operator.json", _json(found))
         await self._write_certificate()
         await self._apply_secret()
+
+    async def lead(self, port: int) -> None:
+        """Do what `begin` does until it succeeds, then `run`."""
+        backoff = Backoff()
+        while True:
+            try:
+                await self.begin(port)
+            except (SettingsError, OSError, ClusterError) as error:
+                self._note(str(error))
+                await backoff.wait()
+            else:
+                break
+        await self.run()
 
     async def run(self) -> None:
         """Publish members and renewed certificates. Failures are logged, and what has failed is tried again."""

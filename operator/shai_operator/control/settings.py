@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shai_operator.control.leases import DURATION_SECONDS
 from shai_operator.providers.linux import PYTHON
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Settings:
     """The directory of the images that pools name."""
     runtime: Path
     """A private directory for sockets and playbook runs; emptied at the end."""
+    shared: Path
+    """The private directory of all operators of this user."""
     probes: tuple[str, int]
     """Address and port of probes and metrics."""
     webhooks: tuple[str, int]
@@ -38,6 +41,10 @@ class Settings:
     """The image of the pods that generate load as Jobs; empty: none do."""
     load_host: str = "127.0.0.1"
     """The address at which those pods reach this operator."""
+    webhook_owner: str = ""
+    """The ClusterRole with which the webhooks are deleted, if the operator has made them; empty: they stay."""
+    lease_seconds: int = DURATION_SECONDS
+    """After this time without a renewal, another replica leads."""
     workers: int = 4
     """Playbooks that run at the same time."""
     compare_seconds: float = 60.0

@@ -4,154 +4,141 @@
 The check uses the parser of the monitors, and for thresholds of Benchmarks the load generator's. An object is checked
 alone: objects that it names may be applied later. A FactSource is also checked against the pools that its namespace
 uses already, since what they do not allow would end the pipelines there. When the parser does not answer, nothing is
-admitted; when the operator is down, the API server admits nothing either (failurePolicy Fail).
+admitted; when no operator is up, the API server admits nothing either (failurePolicy Fail).
+
+Every replica answers, whether it leads or not. Anybody who reaches the address may ask: the answer depends on the
+object that is sent and, for a FactSource, on what its pools allow; what all requests together may hold in memory is
+limited.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
-import kopf
+from aiohttp import web
 
-from loadgen import thresholds
-from shai_operator.control.webhooks import BENCHMARKS, FACT_SOURCES, MANIFESTS, publish
+from shai_operator.cluster.client import ClusterError
+from shai_operator.control.webhooks import ANALYSES, BENCHMARKS, FACT_SOURCES, MANIFESTS
+from shai_operator.handlers.examining import Refusal, advice, check_schedule, check_size, check_thresholds
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.monitors.validator import messages
 from shai_operator.reconcile import sources
-from shai_operator.reconcile.objects import GROUP, VERSION, namespace
+from shai_operator.reconcile.objects import GROUP, name, namespace
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
-    from aiohttp import web
-
-    from shai_operator.cluster.client import Cluster
+    from shai_operator.control.stored import Stored
     from shai_operator.monitors.validator import Validator
-    from shai_operator.reconcile.objects import Inventory
 
-_REFUSED, _TOO_LARGE, _UNAVAILABLE = 422, 413, 503
+    _Examine = Callable[[dict[str, Any]], Awaitable[None]]
 
-_LARGEST_OBJECT = 1 << 20
-"""Bytes of JSON. The API server stores little more than this, and its refusal names no remedy."""
+_LOGGER = logging.getLogger(__name__)
+_REFUSED, _UNAVAILABLE = 422, 503
 
 _LARGEST_REVIEW = 40 << 20
 """More than an API server sends: an object and the one that it replaces, at most 3 MiB each, in an encoding that
 writes some characters as six bytes."""
-
-_REMEDIES = {"FactSource": "leave its facts where they are, and name a file, Redis or a URL instead of spec.inline"}
-_REMEDY = "divide it into several"
-
-
-class Webhooks(kopf.WebhookServer):
-    """kopf's own server, without its limit for requests.
-
-    By default it answers requests above 1 MiB with status 413 before anything is known about the object, and the user
-    gets no other message. An update of an object of half that size is such a request, because it contains the object
-    twice.
-    """
-
-    @staticmethod
-    async def _serve(handle: kopf.WebhookFn, request: web.Request) -> web.Response:
-        return await kopf.WebhookServer._serve(handle, request.clone(client_max_size=_LARGEST_REVIEW))  # noqa: SLF001 - its only hook
+_MOST_HELD = 4 * _LARGEST_REVIEW
+"""Bytes of all requests that are read or answered at one time."""
+_READ_SECONDS = 10.0
+"""How long a request may take to arrive: the API server does not wait longer for the answer."""
 
 
-class Server:
-    """kopf's admission server, which the operator itself registers with the API server.
+class Admission:
+    """What the API server asks: a path for each kind."""
 
-    kopf would need the right to create configurations of both kinds, and deletes them when it ends.
-    """
+    def __init__(self, validator: Validator, stored: Stored) -> None:
+        self._validator = validator
+        self._stored = stored
+        self._held = 0
+        self.application = web.Application(client_max_size=_LARGEST_REVIEW)
+        """To be served with TLS."""
+        examine: dict[str, _Examine] = dict.fromkeys(MANIFESTS, self._parsed)
+        examine[FACT_SOURCES] = self._allowed
+        examine[BENCHMARKS], examine[ANALYSES] = check_thresholds, check_schedule
+        for plural, how in examine.items():
+            self.application.router.add_post(f"/{plural}", self._handler(plural, how))
 
-    def __init__(self, cluster: Cluster, server: kopf.WebhookServer, ready: asyncio.Event) -> None:
-        self._cluster = cluster
-        self._server = server
-        self._ready = ready
+    def _handler(self, plural: str, examine: _Examine) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            held: list[int] = []
+            try:
+                asked = _asked(await self._read(request, held), plural)
+                return web.json_response(await _review(asked, examine))
+            finally:
+                self._held -= sum(held)
 
-    async def __call__(self, serve: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        """Serve, publish the address and set ``ready``; serve again whenever the certificate changes."""
-        async for client in self._server(serve):
-            await publish(self._cluster, client)
-            # Not at the first call: the API server calls through a Service, which leads to ready operators only.
-            self._ready.set()
-            yield client
+        return answer
 
-
-def register(registry: kopf.OperatorRegistry, validator: Validator, inventory: Inventory) -> None:
-    """Check objects of these kinds when they are created or changed."""
-
-    async def parsed(body: dict[str, Any]) -> None:
+    async def _read(self, request: web.Request, held: list[int]) -> bytes:
+        """Read a request; ``held`` gets what of it counts as held."""
+        parts = []
         try:
-            problems = (await validator.check([body], alone=True)).problems
-        except MonitorError as error:
-            raise kopf.AdmissionError(f"cannot check it now: {error}; try again", code=_UNAVAILABLE) from error
-        if problems:
-            raise kopf.AdmissionError(messages(problems, most=10), code=_REFUSED)
+            async with asyncio.timeout(_READ_SECONDS):
+                async for part in request.content.iter_any():
+                    held.append(len(part))
+                    self._held += len(part)
+                    if sum(held) > _LARGEST_REVIEW:
+                        raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, sum(held))
+                    if self._held > _MOST_HELD:
+                        raise web.HTTPServiceUnavailable(text="too much is being checked; try again")
+                    parts.append(part)
+        except TimeoutError as error:
+            raise web.HTTPRequestTimeout(text="the request did not arrive in time") from error
+        return b"".join(parts)
 
-    async def allowed(body: dict[str, Any]) -> None:
-        await parsed(body)
-        before = inventory.find(body["kind"], namespace(body), body["metadata"].get("name", ""))
+    async def _parsed(self, body: dict[str, Any]) -> None:
+        try:
+            problems = (await self._validator.check([body], alone=True)).problems
+        except MonitorError as error:
+            # Anybody may read the answer, and the error names files of this machine.
+            _LOGGER.warning("cannot check %s: %s", body["metadata"]["name"], error)
+            raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
+        if problems:
+            raise Refusal(_REFUSED, messages(problems, most=10))
+
+    async def _allowed(self, body: dict[str, Any]) -> None:
+        await self._parsed(body)
+        try:
+            inventory = await self._stored.around(body)
+        except ClusterError as error:
+            _LOGGER.warning("cannot check %s: %s", body["metadata"]["name"], error)
+            raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
+        before = inventory.find(body["kind"], namespace(body), name(body))
         if before is not None and before.get("spec") == body.get("spec"):
             return  # what is stored already can still be labelled
         # With it, the pool would run no pipeline of the namespace: a mistake is better not stored.
-        why = sources.source_refusal(body, inventory)
-        if why:
-            raise kopf.AdmissionError(why, code=_REFUSED)
-
-    for plural in MANIFESTS:
-        _register(registry, plural, allowed if plural == FACT_SOURCES else parsed)
-    _register(registry, BENCHMARKS, _check_thresholds)
+        if why := sources.source_refusal(body, inventory):
+            raise Refusal(_REFUSED, why)
 
 
-def _register(
-    registry: kopf.OperatorRegistry, plural: str, examine: Callable[[dict[str, Any]], Awaitable[None]]
-) -> None:
-    @kopf.on.validate(
-        GROUP,
-        VERSION,
-        plural,
-        id=plural,
-        operations=["CREATE", "UPDATE"],
-        registry=registry,
-    )
-    async def check(body: kopf.Body, warnings: list[str], **_: Any) -> None:
-        if body["metadata"].get("deletionTimestamp"):
-            return  # only finalizers can still change
-        _check_size(dict(body))
-        await examine(dict(body))
-        warnings.extend(_advice(dict(body)))
+def _asked(content: bytes, plural: str) -> dict[str, Any]:
+    """Return the request of an AdmissionReview; HTTPBadRequest when it is none about this kind."""
+    try:
+        asked = json.loads(content)["request"]
+        resource, body = asked["resource"], asked["object"]
+        right = (resource["group"], resource["resource"]) == (GROUP, plural)
+        texts = asked["uid"], body["kind"], body["metadata"]["name"]
+        if right and all(isinstance(text, str) for text in texts) and isinstance(body.get("spec"), dict):
+            return dict(asked)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise web.HTTPBadRequest(text=f"this is no AdmissionReview with an object of {plural}.{GROUP}")
 
 
-async def _check_thresholds(body: dict[str, Any]) -> None:
-    """Raise AdmissionError if a threshold cannot be read; the text has the place in it."""
-    problems = []
-    for number, text in enumerate((body.get("spec") or {}).get("thresholds") or ()):
+async def _review(asked: dict[str, Any], examine: _Examine) -> dict[str, Any]:
+    """Return the AdmissionReview that answers a request."""
+    body, answer = asked["object"], {"uid": asked["uid"], "allowed": True}
+    if not body["metadata"].get("deletionTimestamp"):  # otherwise only finalizers can still change
         try:
-            thresholds.parse(text)
-        except thresholds.ThresholdError as error:
-            problems.append(f"spec.thresholds[{number}]: {error}")
-    if problems:
-        raise kopf.AdmissionError("; ".join(problems), code=_REFUSED)
-
-
-def _check_size(body: dict[str, Any]) -> None:
-    """Raise AdmissionError if an object is too large to be stored."""
-    size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
-    if size <= _LARGEST_OBJECT:
-        return
-    kind, name = body["kind"], body["metadata"].get("name", "")
-    raise kopf.AdmissionError(
-        f"{kind} {name} is too large: it has {size / 1024:.0f} KiB, and {_LARGEST_OBJECT // 1024} KiB is the most that "
-        f"an object may have; {_REMEDIES.get(kind, _REMEDY)}",
-        code=_TOO_LARGE,
-    )
-
-
-def _advice(body: dict[str, Any]) -> list[str]:
-    spec = body.get("spec") or {}
-    name = body["metadata"].get("name", "")
-    if body["kind"] == "Policy" and spec.get("mode") in ("Audit", "Warn"):
-        return [f"Policy {name} is in mode {spec['mode']}: what it forbids is recorded, not denied"]
-    if body["kind"] == "Pipeline" and spec.get("mode") in ("baseline", "audit"):
-        return [f"Pipeline {name} is in mode {spec['mode']}: nothing is denied"]
-    return []
+            check_size(body)
+            await examine(body)
+            if warnings := advice(body):
+                answer["warnings"] = warnings
+        except Refusal as refusal:
+            answer |= {"allowed": False, "status": {"code": refusal.code, "message": str(refusal)}}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}

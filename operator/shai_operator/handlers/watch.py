@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
+from shai_operator.control.webhooks import NAME
 from shai_operator.reconcile.objects import GROUP, PLURALS, VERSION, WATCHED
 
 if TYPE_CHECKING:
     from shai_operator.control.loop import Loop
+    from shai_operator.control.webhooks import Registration
+
+WEBHOOKS = "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"
 
 
 def register(registry: kopf.OperatorRegistry, loop: Loop) -> None:
@@ -34,3 +38,12 @@ def _register(registry: kopf.OperatorRegistry, loop: Loop, resource: tuple[str, 
     @kopf.on.event(*resource, id=f"observe-{plural}", registry=registry)
     async def observe(event: kopf.RawEvent, **_: Any) -> None:
         loop.observe(dict(event["object"]), gone=event["type"] == "DELETED")
+
+
+def register_webhooks(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, kept: Registration) -> None:
+    """Tell ``kept`` when the configuration of the webhooks changes; only this one object is watched."""
+    settings.watching.field_selectors[WEBHOOKS[-1]] = f"metadata.name={NAME}"
+
+    @kopf.on.event(*WEBHOOKS, id="observe-webhooks", registry=registry)
+    async def observe(**_: Any) -> None:
+        kept.observe()

@@ -28,6 +28,8 @@ QUEUE_DEPTH = _made(Gauge, "shai_operator_queue_depth")
 WATCH_LAG = _made(Gauge, "shai_operator_watch_lag_seconds")
 API_REQUESTS = _made(Counter, "shai_operator_api_requests_total")
 SCRAPES_REJECTED = _made(Counter, "shai_operator_scrapes_rejected_total")
+ADMISSIONS_REJECTED = _made(Counter, "shai_operator_admissions_rejected_total")
+LEADING = _made(Gauge, "shai_operator_leading")
 
 for _kind in PLURALS:
     RECONCILE_ERRORS.labels(_kind)  # 0 before the first: alerts compare a counter with its own past

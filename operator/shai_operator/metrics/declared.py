@@ -83,6 +83,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "shai_operator_reconcile_errors_total", COUNTER, (_KIND,), "", "Reconciliations that failed and are repeated."
     ),
+    Metric("shai_operator_leading", GAUGE, (), "", "1 when this replica of the operator leads, otherwise 0."),
     Metric("shai_operator_queue_depth", GAUGE, (), "", "Objects that wait to be reconciled."),
     Metric(
         "shai_operator_watch_lag_seconds",
@@ -104,6 +105,13 @@ METRICS: tuple[Metric, ...] = (
         (),
         "",
         "Connections to probes and metrics that were closed because there were too many.",
+    ),
+    Metric(
+        "shai_operator_admissions_rejected_total",
+        COUNTER,
+        (),
+        "",
+        "Connections for admission that were closed because there were too many.",
     ),
     Metric(
         "shai_operator_scrape_certificate_expiry_timestamp_seconds",

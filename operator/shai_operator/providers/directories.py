@@ -81,7 +81,7 @@ def _runtime_directory() -> list[Path]:
 @contextmanager
 def run_directory(base: Path) -> Iterator[Path]:
     """Make a private directory for one run and remove it afterwards; also remove those of killed operators."""
-    with _guard(base):
+    with guard(base):
         _sweep(base)
         directory = Path(tempfile.mkdtemp(prefix="run-", dir=base))
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -105,8 +105,8 @@ def discard(directory: Path) -> None:
 
 
 @contextmanager
-def _guard(base: Path) -> Iterator[None]:
-    """Let only one thread or process at a time create and clean up directories."""
+def guard(base: Path) -> Iterator[None]:
+    """Let only one thread or process at a time create, clean up and look for what operators share."""
     descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -22,7 +22,7 @@ from shai_operator.reconcile import allowlist
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -35,6 +35,7 @@ RESERVED_VARIABLES = frozenset({"IMAGE", "DATA", "MEMBER_ADDRESS", "REDIS_SOCKET
 _DIRECTORY_LIMIT = 60
 """Longest directory of a member: a socket's path has at most 107 bytes, and includes names under the directory."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(r"\$\(([^()]*)\)")
 
 
 class Reason(StrEnum):
@@ -205,6 +206,9 @@ class MemberConfiguration:
     key_value: KeyValue | None = None
     variables: tuple[tuple[str, str], ...] = ()
     """For $(NAME) in manifests. Every user of the host can read them, so they must not be secret."""
+    runtimes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """What tasks may execute and read beside their conduits: absolute paths, by name, with $(NAME) of ``variables`` and
+    $(IMAGE)."""
     sources: tuple[str, ...] = ()
     """The sources of facts and the sockets that manifests may name."""
     monitor_port: int = 8443
@@ -219,6 +223,8 @@ class MemberConfiguration:
         for name, value in self.variables:
             _check_variable(name, value, seen)
             seen.add(name)
+        for name, paths in self.runtimes:
+            _check_runtime(name, paths, seen | {"IMAGE"})
         try:
             allowlist.parse(self.sources)
         except allowlist.SourceError as error:
@@ -242,6 +248,8 @@ class MemberConfiguration:
         """
         content = asdict(self)
         content["image"] = self.image.digest
+        if not self.runtimes:
+            del content["runtimes"]  # the digest is that of a pool that is older than they are
         if not self.sources:
             del content["sources"]  # a digest without them is as old as the members that have it
         del content["machines"]
@@ -260,6 +268,17 @@ def _check_variable(name: str, value: str, seen: set[str]) -> None:
         raise ConfigurationError(f"variable {name}: given twice; keep one")
     if any(ord(letter) < ord(" ") for letter in value):
         raise ConfigurationError(f"variable {name}: its value has a line break or another control character")
+
+
+def _check_runtime(name: str, paths: Sequence[str], known: Collection[str]) -> None:
+    """Refuse what the schema does not see; the monitor checks where the paths lead."""
+    for path in paths:
+        undefined = [variable for variable in _REFERENCE.findall(path) if variable not in known]
+        if undefined:
+            raise ConfigurationError(
+                f"runtime {name}: {path} has $({undefined[0]}), and only $(IMAGE) and the pool's variables are "
+                "replaced there; add it to spec.variables"
+            )
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ def member_settings(role: str, configuration: MemberConfiguration, directory: Pa
         "key_value_open": key_value.open if key_value else "",
         "key_value_seed": key_value.seed if key_value else "",
         "variables": [{"name": name, "value": value} for name, value in configuration.variables],
+        "runtimes": [{"name": name, "paths": list(paths)} for name, paths in configuration.runtimes],
         "sources": list(configuration.sources),
         "authority_certificate": str(directory / AUTHORITY_CERTIFICATE),
         "authority_key": str(directory / AUTHORITY_KEY),

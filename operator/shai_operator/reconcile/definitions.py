@@ -85,7 +85,14 @@ def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: In
     if broken is not None and broken.reason != _CONFLICT:
         return broken
     # Without the conflict it could not run either: that comes last.
-    return _unusable(obj, inventory) or _mode(obj, inventory) or _address(obj, inventory) or broken or valid
+    return (
+        _unusable(obj, inventory)
+        or _mode(obj, inventory)
+        or _runtime(obj, inventory)
+        or _address(obj, inventory)
+        or broken
+        or valid
+    )
 
 
 def precedence(
@@ -178,6 +185,16 @@ def _mode(obj: Object, inventory: Inventory) -> Condition | None:
     return Condition("Accepted", FALSE, "ModeNotAllowed", why) if why else None
 
 
+def _runtime(obj: Object, inventory: Inventory) -> Condition | None:
+    """Say which runtime of a pipeline's task its pool does not give, or its members do not have yet."""
+    pool = inventory.find("JailPool", "", references.pool(obj))
+    if pool is None:
+        return None
+    tasks = list(references.existing_tasks(obj, inventory))
+    why = tenancy.runtime_refusal(pool, tasks) or tenancy.runtime_delay(pool, tasks)
+    return Condition("Accepted", FALSE, "RuntimeMissing", why) if why else None
+
+
 def _address(obj: Object, inventory: Inventory) -> Condition | None:
     """Say that a pipeline listens at an address that does not belong to its pool."""
     pool, tenant = inventory.find("JailPool", "", references.pool(obj)), tenants.find(namespace(obj), inventory)
@@ -210,6 +227,7 @@ def _not_allowed(obj: Object, inventory: Inventory) -> bool:
             return True
     return bool(
         tenancy.mode_refusal(pool, [references.mode(obj)], tried)
+        or tenancy.runtime_refusal(pool, references.existing_tasks(obj, inventory))
         or addresses.refusal(pool, tenant, obj)
         or sources.pipeline_refusal(pool, obj, inventory)
     )

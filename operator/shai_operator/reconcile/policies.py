@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.seals import Seal
 
 WRITER = "shai-operator"
+NUMBERED = ("latestRevision",)
+"""The field of a Policy's status that cannot be found out again once the newest revisions are deleted."""
 HASH_DIGITS = 32
 """The number of digits of a revision's hash in its name: enough that nobody can find two texts with the same digits."""
 
@@ -67,10 +69,15 @@ def revision_name(policy: Object) -> str:
 
 def genuine(revision: Object, seal: Seal) -> bool:
     """Whether the operator made a PolicyRevision, and its name and hash match its content."""
+    return named_by_content(revision) and seal.is_on(revision)
+
+
+def named_by_content(revision: Object) -> bool:
+    """Whether a PolicyRevision's name and hash match its content."""
     content = content_hash(revision)
     digits = name(revision).rpartition("-")[2]
     named = len(digits) in (HASH_DIGITS, _FORMER_HASH_DIGITS) and content.startswith(digits)
-    return named and spec(revision).get("hash") == content and seal.is_on(revision)
+    return named and spec(revision).get("hash") == content
 
 
 def effective_revision(policy: Object, inventory: Inventory) -> Object | None:

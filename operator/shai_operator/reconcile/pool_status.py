@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shai_operator.reconcile import conditions, member_rows, members, rollout_state
+from shai_operator.reconcile import conditions, member_rows, members, rollout_state, tenancy
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
 from shai_operator.reconcile.bundles import POOL_LABEL
 from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
 from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.machines import REPLACING
-from shai_operator.reconcile.objects import generation, name
+from shai_operator.reconcile.objects import generation, name, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,6 +79,7 @@ def write(
     ]
     return {
         "observedGeneration": generation(pool),
+        "runtimes": _runtimes(pool, kept),
         **counts(kept, leaving),
         "availableReplicas": sum(1 for entry in kept if entry.standing.ready and not _busy_with_update(entry)),
         "selector": f"{POOL_LABEL}={name(pool)}",
@@ -140,6 +141,18 @@ def waiting(members_of_pool: Iterable[Observation]) -> str:
 
 def _busy_with_update(entry: Kept) -> bool:
     return entry.member.busy("provision", "remove")
+
+
+def _runtimes(pool: Object, kept: Sequence[Kept]) -> list[str]:
+    """Return the runtimes that all members have, of those that the pool gives.
+
+    Members get them when they are installed. Until each has the present configuration, those are known that all had.
+    """
+    installed = [entry for entry in kept if entry.member.configuration]
+    if all(entry.member.configuration == entry.digest for entry in installed):
+        return list(tenancy.runtimes(pool))
+    had = status(pool).get("runtimes") or ()
+    return [runtime for runtime in tenancy.runtimes(pool) if runtime in had]
 
 
 def _up_to_date(entry: Kept) -> bool:

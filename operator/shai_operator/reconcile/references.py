@@ -35,7 +35,7 @@ def policies(pipeline: Object, inventory: Inventory) -> tuple[str, ...]:
     found = {_policy(conduit) for conduit in spec(pipeline).get("conduits") or ()}
     for conduit in spec(pipeline).get("conduits") or ():
         found.update(_policy(path) for path in conduit.get("paths") or ())
-    for task in _tasks(pipeline, inventory):
+    for task in existing_tasks(pipeline, inventory):
         found.add((spec(task).get("taint") or {}).get("name", ""))
     return tuple(sorted(found - {""}))
 
@@ -44,7 +44,8 @@ def _policy(holder: Mapping[str, Any]) -> str:
     return str((holder.get("policy") or {}).get("name", ""))
 
 
-def _tasks(pipeline: Object, inventory: Inventory) -> Iterator[Object]:
+def existing_tasks(pipeline: Object, inventory: Inventory) -> Iterator[Object]:
+    """Yield those of a pipeline's tasks that exist."""
     for task in tasks(pipeline):
         found = inventory.find("Task", namespace(pipeline), task)
         if found is not None:

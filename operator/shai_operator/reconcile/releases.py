@@ -2,8 +2,8 @@
 """Chooses the definitions that a namespace runs on its share of a pool.
 
 A pipeline that cannot run as its spec says keeps running as in the release in force: a typing mistake must stop neither
-it nor the pipelines beside it. A mode that the pool no longer allows is different: a pipeline that runs in it is taken
-out before anything else, whatever its spec says now.
+it nor the pipelines beside it. A mode that the pool no longer allows, or a runtime that it no longer gives, is
+different: a pipeline that runs with it is taken out before anything else, whatever its spec says now.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ def _begun(share: Share) -> bool:
 
 
 def forbidden(share: Share, release: Release) -> frozenset[str]:
-    """Return the pipelines of a release that a pool does not allow: for the namespace, mode, address or store."""
+    """Return the pipelines of a release that a pool does not allow.
+
+    The cause is the namespace, a mode, a runtime, an address, or a store.
+    """
     pipelines = release.of_kind("Pipeline")
     if release.namespace == share.tenant.name:
         known = _inventory(release)
@@ -213,6 +216,7 @@ def _refused(share: Share, pipeline: Object, known: Inventory) -> bool:
     tried = [(policy, policies.mode(_existing(known.find("Policy", "", policy)))) for policy in used]
     return bool(
         tenancy.mode_refusal(share.pool, [references.mode(pipeline)], tried)
+        or tenancy.runtime_refusal(share.pool, references.existing_tasks(pipeline, known))
         or addresses.refusal(share.pool, share.tenant, pipeline)
         or sources.store_refusal(share.pool, pipeline)
     )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.rollout_state import Decision
 
 WRITER = "shai-operator-rollout"
+REVISIONS = ("stableRevision", "candidateRevision", "rejectedRevision")
+"""The fields of a Policy's status that name revisions."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The namespaces that a pool serves, the modes in which their pipelines run, and the principals that they know.
+"""The namespaces that a pool serves, their pipelines' modes, their tasks' runtimes, and the principals that they know.
 
 The owner of the JailPool decides. A pipeline does not get a pool because it is older or has waited longer than another
 one. A pipeline that a pool does not allow has no effect on the pool.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shai_operator.reconcile import references, selectors, shares, tenants
 from shai_operator.reconcile.conditions import FALSE, Condition
-from shai_operator.reconcile.objects import GROUP, deleting, name, namespace, spec
+from shai_operator.reconcile.objects import GROUP, deleting, name, namespace, spec, status
 from shai_operator.reconcile.shares import Share
 
 if TYPE_CHECKING:
@@ -152,6 +152,49 @@ def modes(pool: Object) -> tuple[str, ...]:
     """Return the modes that a pool allows."""
     allowed = spec(pool).get("allowedModes")
     return DEFAULT_MODES if allowed is None else tuple(allowed)
+
+
+def runtimes(pool: Object) -> tuple[str, ...]:
+    """Return the names of the runtimes that a pool gives to tasks."""
+    return tuple(runtime["name"] for runtime in spec(pool).get("runtimes") or ())
+
+
+def runtime_refusal(pool: Object, tasks: Iterable[Object]) -> str:
+    """Say which runtime of a task a pool does not give; empty: it gives all, or the tasks name none.
+
+    A task that still lists the paths of its runtime stays in force until its pool gives runtimes.
+    """
+    given = runtimes(pool)
+    for task in tasks:
+        wanted = spec(task).get("runtimeName")
+        if spec(task).get("runtime") and spec(pool).get("runtimes") is not None:
+            return (
+                f"task {name(task)} lists the paths of its runtime, and JailPool {name(pool)} gives runtimes by name; "
+                "name one in the task's spec.runtimeName instead"
+            )
+        if wanted and wanted not in given:
+            has = f"has the runtimes {', '.join(given)}" if given else "has no runtimes"
+            return (
+                f"task {name(task)} names runtime {wanted}, and JailPool {name(pool)} {has}; name another one in the "
+                "task's spec.runtimeName, or ask the pool's owner to add it to spec.runtimes"
+            )
+    return ""
+
+
+def runtime_delay(pool: Object, tasks: Iterable[Object]) -> str:
+    """Say which runtime of a task not all members have yet; empty: they have all, or the pool was never looked at.
+
+    A monitor refuses what names a runtime that it was not given, and a rollout would end with that.
+    """
+    known = status(pool).get("runtimes")
+    for task in tasks:
+        wanted = spec(task).get("runtimeName")
+        if wanted and known is not None and wanted not in known:
+            return (
+                f"task {name(task)} names runtime {wanted}, which not all members of JailPool {name(pool)} have yet; "
+                "this changes when they are updated"
+            )
+    return ""
 
 
 def mode_refusal(pool: Object, wanted: Iterable[str], policies: Iterable[tuple[str, str]] = ()) -> str:

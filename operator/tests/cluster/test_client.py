@@ -70,6 +70,72 @@ async def test_no_answer_is_an_error_that_callers_know(
         await cluster.close()
 
 
+@asynccontextmanager
+async def overloaded(times: int, seconds: str) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Answer so many requests with 429, and the next one with an object; yield the port and what was asked."""
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        status = "429 Too Many Requests" if len(asked) <= times else "200 OK"
+        content = b"not now" if len(asked) <= times else json.dumps(LEASE).encode()
+        head = f"HTTP/1.1 {status}\r\nRetry-After: {seconds}\r\nConnection: close\r\n"
+        kind = "text/plain" if len(asked) <= times else "application/json"
+        writer.write(f"{head}Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], asked
+
+
+async def test_an_overloaded_api_server_is_asked_again_when_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async with overloaded(3, "7") as (port, asked):
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, port)))
+        cluster = Cluster()
+        monkeypatch.setattr("shai_operator.cluster.client.asyncio.sleep", sleep)
+        found = await cluster.get(REF)
+        await cluster.close()
+    assert found is not None
+    assert found["metadata"]["name"] == "one"
+    assert len(asked) == 4
+    assert all(7 <= seconds <= 7 * 1.25 for seconds in waits)
+
+
+async def test_an_api_server_that_wants_to_be_left_alone_for_long_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with overloaded(1, "3600") as (port, asked):
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, port)))
+        cluster = Cluster()
+        with pytest.raises(ClusterError):
+            await cluster.get(REF)
+        await cluster.close()
+    assert len(asked) == 1
+
+
+async def test_who_does_not_lead_any_more_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with overloaded(0, "0") as (port, asked):
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, port)))
+        cluster = Cluster()
+        leads = True
+        fenced = cluster.within(lambda: leads)
+        await fenced.replace(LEASE)
+        leads = False
+        for name in ("create", "replace", "merge", "delete"):
+            with pytest.raises(ClusterError, match="does not lead any more"):
+                await REQUESTS[name](fenced)
+        await fenced.get(REF)
+        await cluster.close()
+    assert [line.partition(b" ")[0] for line in asked] == [b"PUT", b"GET", b"GET"]
+
+
 def kubeconfig(place: Path, port: int) -> Path:
     written = place / "kubeconfig"
     config = {

@@ -47,7 +47,16 @@ def made() -> tuple[Connections, asyncio.Event]:
 
     application = web.Application()
     application.add_routes([web.get("/", answer), web.get("/slow", slow), web.get("/long", long)])
-    return Connections(application), go
+    return Connections(application, counted.SCRAPES_REJECTED), go
+
+
+@asynccontextmanager
+async def serving(served: Connections) -> AsyncIterator[int]:
+    """Serve on a free port of the loopback network; yield it."""
+    (listening,) = connections.listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    async with served.serve([listening]):
+        yield port
 
 
 async def get(port: int, path: str = "") -> str:
@@ -91,7 +100,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
     monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
-    async with made()[0].serve("127.0.0.1", 0) as port, opened(port, 1, said) as (idle,):
+    async with serving(made()[0]) as port, opened(port, 1, said) as (idle,):
         await closed(idle)
 
 
@@ -100,7 +109,7 @@ async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.Monk
 async def test_a_connection_is_closed_after_its_answer_taken_or_not(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
     served, _ = made()
-    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked(path)) as (reader,):
+    async with serving(served) as port, opened(port, 1, asked(path)) as (reader,):
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         monkeypatch.setattr(connections, "_IDLE_SECONDS", 0.0)
         await until_async(lambda: not served._open(), "it has been closed", seconds=5.0)  # noqa: SLF001
@@ -111,7 +120,7 @@ async def test_who_waits_for_the_answer_is_not_idle(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
     served, go = made()
     async with (
-        served.serve("127.0.0.1", 0) as port,
+        serving(served) as port,
         opened(port, 1, b"") as (idle,),
         opened(port, 1, asked("slow")) as (waiting,),
     ):
@@ -130,7 +139,7 @@ async def test_who_waits_for_the_answer_is_not_idle(monkeypatch: pytest.MonkeyPa
 async def test_connections_without_requests_make_room(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
     monkeypatch.setattr(connections, "MOST", 8)
     before = counted.SCRAPES_REJECTED._value.get()  # noqa: SLF001 - the client library has no other way to read it
-    async with made()[0].serve("127.0.0.1", 0) as port, opened(port, 20, said) as idle:
+    async with serving(made()[0]) as port, opened(port, 20, said) as idle:
         assert await get(port) == "here"
         for first in idle[:12]:
             await closed(first)
@@ -141,7 +150,7 @@ async def test_connections_without_requests_make_room(monkeypatch: pytest.Monkey
 async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 3)
     served, go = made()
-    async with served.serve("127.0.0.1", 0) as port, opened(port, 1, asked("slow")) as (older,):
+    async with serving(served) as port, opened(port, 1, asked("slow")) as (older,):
         await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
         async with opened(port, 1, b"") as (younger,):
             await until_async(lambda: len(served._open()) == 2, "both are there")  # noqa: SLF001
@@ -163,7 +172,7 @@ async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatc
         return await accept(listening)
 
     monkeypatch.setattr(loop, "sock_accept", failing)
-    async with made()[0].serve("127.0.0.1", 0) as port:
+    async with serving(made()[0]) as port:
         answer = asyncio.create_task(get(port))
         await until_async(answer.done, "it is answered", seconds=5.0)
         assert answer.result() == "here"
@@ -174,7 +183,7 @@ async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatc
 async def test_there_are_never_more_and_requests_are_not_ended_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 4)
     served, go = made()
-    async with served.serve("127.0.0.1", 0) as port, opened(port, 4, asked("slow")) as waiting:
+    async with serving(served) as port, opened(port, 4, asked("slow")) as waiting:
         await until_async(lambda: len(served._asking) == 4, "all are being answered")  # noqa: SLF001
         others = [asyncio.create_task(get(port)) for _ in range(4)]
         async with opened(port, 4, b""):
@@ -203,7 +212,7 @@ def test_the_soft_limit_of_descriptors_is_raised() -> None:
 async def test_who_asks_again_and_again_makes_room_after_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that were sent at once would keep the place for as long as there are any."""
     monkeypatch.setattr(connections, "MOST", 1)
-    async with made()[0].serve("127.0.0.1", 0) as port, opened(port, 1, asked("") * 40) as (greedy,):
+    async with serving(made()[0]) as port, opened(port, 1, asked("") * 40) as (greedy,):
         answers = asyncio.create_task(greedy.read())
         await until_async(answers.done, "the connection is closed after an answer", seconds=5.0)
         assert answers.result().count(b"HTTP/1.1 200") == 1
@@ -214,7 +223,7 @@ async def test_who_asks_again_and_again_makes_room_after_an_answer(monkeypatch: 
 async def test_who_has_just_come_is_heard_before_another_takes_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST", 1)
     monkeypatch.setattr(connections, "_HEARD_SECONDS", 3600.0)
-    async with made()[0].serve("127.0.0.1", 0) as port:
+    async with serving(made()[0]) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         async with opened(port, 1, asked("")) as (another,):
             writer.write(asked(""))

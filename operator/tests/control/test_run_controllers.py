@@ -111,6 +111,7 @@ class World:
             "directory": "/pools",
             "keyValue": {"mode": "Managed", "seed": "/seed"},
             "variables": [{"name": "KEYS", "value": "$(DATA)/keys at $(MEMBER_ADDRESS)"}],
+            "runtimes": [{"name": "java", "paths": ["$(IMAGE)/jre", "/lib"]}],
         }
         self.put(resource("JailPool", "main", spec, {"members": [row]}))
 
@@ -490,6 +491,7 @@ async def test_a_member_is_described_as_its_installation_lays_it_out(tmp_path: P
             "monitor": {"socket": "/pools/main-0/run/monitor.sock"},
             "store": "/pools/main-0/run/store.sock",
             "seed": "/seed",
+            "runtimes": {"java": ["$(IMAGE)/jre", "/lib"]},  # the twins' monitors replace variables
             "sources": [],
         }
         assert variables["KEYS"] == "/pools/main-0/data/keys at 127.0.10.1"

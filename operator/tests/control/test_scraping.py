@@ -70,7 +70,7 @@ class FakeCluster:
 def made(cluster: FakeCluster, known: Inventory, directory: Path | None = None, kept_in: str = "") -> Scraping:
     settings = Settings(
         namespace="shai-system", identity="test", shai=cast("Path", None), images=cast("Path", None),
-        runtime=cast("Path", None), probes=("::", 8080), webhooks=("", 0), webhook_host="",
+        runtime=cast("Path", None), shared=cast("Path", None), probes=("::", 8080), webhooks=("", 0), webhook_host="",
         scrape=directory, scrape_secret=kept_in, cluster="europe",
     )  # fmt: skip
     return Scraping(settings, cast("Cluster", cluster), known, ROOT)

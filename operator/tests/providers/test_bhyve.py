@@ -73,6 +73,7 @@ CONFIGURATION = MemberConfiguration(
     data=Data("/srv/data"),
     key_value=KeyValue("/srv/seed"),
     variables=(("TEXT", "it's {{ 7 * 7 }}"),),
+    runtimes=(("odd", ("/it's {{ 7 * 7 }}", "$(TEXT)")),),
     machines=SETTINGS,
 )
 
@@ -187,6 +188,7 @@ def test_an_inventory_says_what_the_pool_says(provider: BhyveProvider) -> None:
     assert shared["freebsd_member_requires"] == "CapsicumModule"
     assert shared["freebsd_guest_packages"] == ["redis"]
     assert shared["freebsd_member_variables"] == [{"name": "TEXT", "value": "it's {{ 7 * 7 }}"}]
+    assert shared["freebsd_member_runtimes"] == [{"name": "odd", "paths": ["/it's {{ 7 * 7 }}", "$(TEXT)"]}]
     machines = entries(inventory, "virtual_machines")
     assert machines["web-vm-0"]["pool_vm_address"] == "10.1.0.1/24"
     assert machines["web-vm-1"]["freebsd_guest_members"] == ["10.0.0.3", "10.0.0.4"], "also those of other runs"

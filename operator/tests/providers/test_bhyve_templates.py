@@ -20,6 +20,27 @@ HOSTILE = "{{ 1 + 1 }} 'quoted' \"double\" $HOME `id` $(id) %s \\ ; & | * ? # ~ 
 LONG = "a-pool-with-a-very-long-name-indeed-that-has-almost-63-letters"
 
 
+class _Unsafe(str):
+    """A text that Ansible must not take for a template, as the operator marks those of a pool."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
+
+
+def _unsafe(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unsafe(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _unsafe(one) for key, one in value.items()}
+    return _Unsafe(value) if isinstance(value, str) else value
+
+
 def rendered(place: Path, role: str, template: str, variables: dict[str, Any]) -> str:
     """Render a role's template as Ansible does, with the role's defaults and variables."""
     play = {
@@ -39,8 +60,8 @@ def rendered(place: Path, role: str, template: str, variables: dict[str, Any]) -
         ],
     }
     (place / "play.yml").write_text(json.dumps([play]))
-    dumped = yaml.dump(variables, allow_unicode=True)
-    (place / "given.yml").write_text(re.sub(r"value: ", "value: !unsafe ", dumped))
+    given = {name: _unsafe(value) if isinstance(value, list) else value for name, value in variables.items()}
+    (place / "given.yml").write_text(yaml.dump(given, Dumper=_Dumper, allow_unicode=True))
     done = subprocess.run(
         [Path(sys.executable).parent / "ansible-playbook", "--inventory=localhost,", place / "play.yml"],
         capture_output=True,
@@ -141,6 +162,10 @@ MEMBER = {
     "freebsd_member_address": "2001:db8::21",
     "freebsd_member_image_digest": "ab" * 32,
     "freebsd_member_variables": [{"name": "SAID", "value": HOSTILE}],
+    "freebsd_member_runtimes": [
+        {"name": "odd", "paths": [f"/{HOSTILE}", "/--data"]},
+        {"name": "1e3", "paths": ["/lib"]},
+    ],
     "freebsd_member_sources": ["https://facts.example/a,b/", 'unix:/run/it\'s "a"; `id` \\.sock'],
 }
 
@@ -161,6 +186,10 @@ def test_the_monitors_flags_arrive_unchanged(tmp_path: Path) -> None:
     assert said == "SAID=" + HOSTILE.replace("$(IMAGE)", image)
     assert words[words.index("--listen") + 1] == "[2001:db8::21]:8443"
     assert f"IMAGE={image}" in words
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--runtime"] == [
+        f"odd=/{HOSTILE},/--data",
+        "1e3=/lib",
+    ]
     assert "--secrets" not in words
 
 

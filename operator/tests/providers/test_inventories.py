@@ -77,9 +77,10 @@ def test_what_is_no_text_arrives_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pool", ["on", "yes", "null", "010"])
-def test_pools_keep_their_names_variables_and_sources(pool: str, tmp_path: Path) -> None:
+def test_pools_keep_their_names_variables_runtimes_and_sources(pool: str, tmp_path: Path) -> None:
     variables = tuple((f"NAME_{number}", text) for number, text in enumerate(TEXTS) if text.isprintable())
-    hostile = (
+    runtimes = tuple((text, tuple(f"/{other}" for other in TEXTS)) for text in ("no", "1e3", "0x1f", "null"))
+    sources = (
         "unix:/010",
         "unix:/yes",
         "unix:/{{ 7 * 7 }}",
@@ -87,14 +88,20 @@ def test_pools_keep_their_names_variables_and_sources(pool: str, tmp_path: Path)
         'unix:/it\'s "a" \\ `id`',
         "http://a.b:80",
     )
-    configuration = MemberConfiguration(
-        "/srv/no", Image("i", "/images/i", "a" * 64), "1", variables=variables, sources=hostile
-    )
+    image = Image("i", "/images/i", "a" * 64)
+    configuration = MemberConfiguration("/srv/no", image, "1", variables=variables, runtimes=runtimes, sources=sources)
     writer = LinuxInventories(Connection(lambda _: RUNS_HERE, sys.executable))
     inventory = writer.provision([Member(pool, f"{pool}-0", 0, "rack", "192.0.2.1")], configuration, tmp_path)
     expression = (
-        "[linux_member_pool, linux_member_name, linux_member_variables, linux_member_sources, linux_host_directory]"
+        "[linux_member_pool, linux_member_name, linux_member_variables, linux_member_runtimes, linux_member_sources, "
+        "linux_host_directory]"
     )
-    named = [{"name": name, "value": value} for name, value in variables]
-    wanted = [pool, f"{pool}-0", named, list(hostile), "/srv/no"]
+    wanted = [
+        pool,
+        f"{pool}-0",
+        [{"name": name, "value": value} for name, value in variables],
+        [{"name": name, "paths": list(paths)} for name, paths in runtimes],
+        list(sources),
+        "/srv/no",
+    ]
     assert read_by_ansible(tmp_path, inventory, expression, MEMBERS) == {f"{pool}-0": wanted}

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 TOUCHED = Path("/tmp/shai-was-evaluated")  # noqa: S108 - nobody makes it
 TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMAGE)"
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
+ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
+"""A path of a runtime that must arrive unchanged."""
 SOURCES = (
     f"unix:/run/{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' `id` %s \\.sock",
     "https://facts.example/a,b/",
@@ -137,6 +139,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
         data=Data(str(site.base / "source")),
         key_value=KeyValue("$(IMAGE)/data/seed"),
         variables=(("SAID", TEMPLATE),),
+        runtimes=(("odd", (ODD, "/--data")), ("1e3", ("$(IMAGE)/bin", "/lib"))),
         sources=SOURCES,
         monitor_port=site.port,
     )
@@ -177,22 +180,24 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
         assert (path / "data").stat().st_dev == (path / "state").stat().st_dev
         assert set(life.processes(member)) == {"supervisor", "monitor", "store"}
         assert said_to(life, member) == TEMPLATE.replace("$(IMAGE)", str((path / "image").resolve()))
-        assert allowed_to(life, member) == SOURCES
+        runtimes = arguments_of(life, member, "--runtime")
+        assert runtimes == [f"odd={ODD},/--data", "1e3=$(IMAGE)/bin,/lib"], "the monitor replaces variables"
+        assert tuple(arguments_of(life, member, "--allow-source")) == SOURCES
         assert stored(path, "greeting") == "good day"
         for number in life.processes(member).values():
             assert CANARY not in environment(number)
 
 
-def allowed_to(life: Life, member: Member) -> tuple[str, ...]:
-    """Return the sources that a member's monitor was started with."""
-    parts = Path(f"/proc/{life.processes(member)['monitor']}/cmdline").read_bytes().decode().split("\0")
-    return tuple(after for flag, after in itertools.pairwise(parts) if flag == "--allow-source")
-
-
 def said_to(life: Life, member: Member) -> str:
     """Return the variable SAID with which a member's monitor was started."""
+    found = arguments_of(life, member, "--define")
+    return next(part.removeprefix("SAID=") for part in found if part.startswith("SAID="))
+
+
+def arguments_of(life: Life, member: Member, option: str) -> list[str]:
+    """Return the values of an option with which a member's monitor was started."""
     parts = Path(f"/proc/{life.processes(member)['monitor']}/cmdline").read_bytes().decode().split("\0")
-    return next(part.removeprefix("SAID=") for part in parts if part.startswith("SAID="))
+    return [value for name, value in itertools.pairwise(parts) if name == option]
 
 
 def environment(process: int) -> str:
@@ -256,7 +261,8 @@ async def restarts_what_a_change_concerns(life: Life, changed: MemberConfigurati
     after = life.processes(member)
     assert {name for name, number in after.items() if number != before[name]} == {"monitor"}
     assert said_to(life, member) == "something else"
-    assert allowed_to(life, member) == SOURCES[:1], "what is allowed no longer is fetched no longer"
+    allowed = arguments_of(life, member, "--allow-source")
+    assert tuple(allowed) == SOURCES[:1], "what is allowed no longer is fetched no longer"
     assert life.processes(other) == untouched
 
 

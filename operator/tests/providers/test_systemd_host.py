@@ -122,6 +122,7 @@ async def test_life_under_systemd(site: Site, machine: SystemdHost, provider: Li
         data=Data("$(IMAGE)/data"),
         key_value=KeyValue(f"$(IMAGE)/data/{SEED_COMMANDS}"),
         variables=(("SYSE", "$(IMAGE)/syse"), ("KEYS", "$(DATA)/facts/population.jsonl")),
+        runtimes=tuple((name, tuple(paths)) for name, paths in light.RUNTIMES.items()),
         monitor_port=site.port,
     )
     outcomes = await life.provision(configuration)

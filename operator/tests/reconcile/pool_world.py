@@ -48,6 +48,7 @@ class Machine:
 
     host: str
     configuration: str
+    runtimes: frozenset[str] = frozenset()
     bundle: Bundle | None = None
     written: set[Tenant] = field(default_factory=set)
     """The namespaces whose tasks have written data here."""
@@ -340,6 +341,7 @@ class World:
                     for place in action.members:
                         member = self.machines.setdefault(place.name, Machine(action.host, ""))
                         member.configuration, member.alive, member.failures = self.digest, True, 0
+                        member.runtimes = frozenset(tenancy.runtimes(self.pool))
             case RemoveMembers() | ForgetMembers():
                 if isinstance(action, ForgetMembers) or action.host not in self.unreachable:
                     for place in action.members:
@@ -360,6 +362,14 @@ class World:
         if policy is not None and policy["spec"]["text"] in self.refuses:
             label = action.bundle.label
             machine.refused[label] = Failure("BundleRefused", "line 1: does not parse", self.now)
+            return
+        named = {
+            task["spec"]["runtimeName"]
+            for task in action.bundle.release.of_kind("Task")
+            if "runtimeName" in task["spec"]
+        }
+        if not named <= machine.runtimes:
+            machine.refused[action.bundle.label] = Failure("BundleRefused", "there is no such runtime", self.now)
             return
         machine.refused.pop(action.bundle.label, None)
         machine.bundle = action.bundle

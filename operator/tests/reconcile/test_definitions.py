@@ -44,6 +44,7 @@ def world(*without: tuple[str, str]) -> Inventory:
         pipeline(),
         resource("Task", "indexer", taint={"name": "index"}),
         resource("Task", "worker", taint={"name": "worker"}),
+        resource("Task", "unequipped", taint={"name": "worker"}, runtimeName="java"),
         *(policy(name) for name in POLICIES),
         *(revision(policy(name)) for name in POLICIES),
         resource("JailPool", "main", allowedNamespaces={"names": ["search"]}),
@@ -106,6 +107,7 @@ def test_a_pipeline_says_what_is_wrong_with_what_it_names(
 OLDER, YOUNGER = pipeline("older"), pipeline("younger", created="2026-02-01T00:00:00Z")
 BROKEN = pipeline("older", tasks=["missing"])
 AUDITED = pipeline("older", mode="audit")
+UNEQUIPPED = pipeline("older", tasks=["unequipped"])
 ELSEWHERE = pipeline("older", conduits=[{"name": "queries", "kind": "socket", "listen": "192.0.2.1:80"}])
 
 
@@ -119,6 +121,7 @@ ELSEWHERE = pipeline("older", conduits=[{"name": "queries", "kind": "socket", "l
         (BROKEN, YOUNGER, ("older",), {}),
         (YOUNGER, AUDITED, (), {}),
         (AUDITED, YOUNGER, ("older",), {}),
+        (YOUNGER, UNEQUIPPED, (), {}),
         (YOUNGER, ELSEWHERE, (), {}),
         (YOUNGER, OLDER, (), {"older": Verdict("spec.conduits: no")}),
         (OLDER, YOUNGER, (), {"older": Verdict("claims", overlaps=True)}),
@@ -261,6 +264,42 @@ def test_a_pool_says_in_which_modes_it_runs_pipelines(
     found = definitions.acceptance(obj, valid(inventory), inventory)
     assert found.reason == ("ModeNotAllowed" if says else "Accepted")
     assert says in found.message
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "wanted", "says"),
+    [
+        (["java"], None, "java", ""),
+        (["java"], ["java"], "java", ""),
+        (["java"], None, None, ""),
+        ([], [], None, ""),
+        ([], None, "java", "task worker names runtime java, and JailPool main has no runtimes; name another one"),
+        (
+            ["java", "c"],
+            ["java", "c"],
+            "perl",
+            "JailPool main has the runtimes java, c; name another one in the task's spec.",
+        ),
+        (["java"], ["java"], "/", "task worker names runtime /, and JailPool main has the runtimes java"),
+        (["java"], [], "java", "names runtime java, which not all members of JailPool main have yet"),
+        ([], ["java"], "java", "JailPool main has no runtimes"),
+    ],
+)
+def test_a_pool_gives_the_runtimes_of_tasks(
+    given: list[str], known: list[str] | None, wanted: str | None, says: str
+) -> None:
+    inventory = world()
+    runtimes = [{"name": name, "paths": ["/secret"]} for name in given]
+    pool = resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, runtimes=runtimes)
+    inventory.put({**pool, "status": {} if known is None else {"runtimes": known}})
+    stranger = resource("JailPool", "other", runtimes=[{"name": "others", "paths": ["/"]}])
+    inventory.put(stranger)
+    inventory.put(resource("Task", "worker", taint={"name": "worker"}, **({"runtimeName": wanted} if wanted else {})))
+    found = definitions.acceptance(pipeline(), valid(inventory), inventory)
+    assert found.reason == ("RuntimeMissing" if says else "Accepted")
+    assert says in found.message
+    assert "secret" not in found.message
+    assert "others" not in found.message
 
 
 def listening(listen: str, **variables: str) -> dict[str, Any]:

@@ -192,6 +192,25 @@ def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str,
     assert build(*own[:-1], broken, lenient, stable=stable).release == stable
 
 
+def test_a_runtime_that_a_pool_gives_no_longer_is_taken_out_whatever_the_task_says_now() -> None:
+    giving = resource("JailPool", "default", {**FOR_SEARCH, "runtimes": [{"name": "java", "paths": ["/usr"]}]})
+    barring = resource("JailPool", "default", FOR_SEARCH)
+    stable = build(*WORLD[:4], task("search", "worker", runtimeName="java"), SYSE, giving).release
+    assert stable is not None
+    for now in (task("search", "worker", runtimeName="java"), task("search", "worker"), task("other")):
+        assert objects(build(*WORLD[:4], now, SYSE, barring, stable=stable)) == set()
+        assert build(*WORLD[:4], now, SYSE, giving, stable=stable).release is not None
+
+
+def test_a_task_that_lists_the_paths_of_its_runtime_stays_in_force_until_its_pool_gives_runtimes() -> None:
+    former = [*WORLD[:4], task("search", "worker", runtime=["/usr"]), SYSE]
+    stable = build(*former).release
+    built = build(*former, stable=stable, syse=Verdict("a task no longer chooses the paths of its runtime"))
+    assert (built.release, built.left_out[reference(SYSE)].reason) == (stable, "Invalid")
+    giving = resource("JailPool", "default", {**FOR_SEARCH, "runtimes": [{"name": "java", "paths": ["/usr"]}]})
+    assert objects(build(*former, giving, stable=stable)) == set(), "the pool's owner says what tasks execute"
+
+
 @pytest.mark.parametrize(
     ("mode", "policy_mode", "allowed"),
     [("baseline", "Enforce", "baseline"), ("shai", "Audit", "audit"), ("shai", "Warn", "audit")],

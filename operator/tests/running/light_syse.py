@@ -43,6 +43,7 @@ class LightSysE:
             data={"source": str(data), "mode": "Copy"},
             keyValue={"mode": "Managed", "seed": str(data / SEED_COMMANDS)},
             variables=[{"name": key, "value": value} for key, value in variables.items()],
+            runtimes=[{"name": key, "paths": paths} for key, paths in light.RUNTIMES.items()],
             **spec,
         )
         objects = light.derive(manifests.read(_EXAMPLE), PIPELINE)

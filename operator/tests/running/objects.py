@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 API = API_VERSION
+RUNTIMES = [{"name": "system", "paths": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]}]
 OPEN = "policy {name} {{\n  read   :- true.\n  update :- true.\n}}\n"
 
 
@@ -26,8 +27,8 @@ def policy(name: str, text: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def task(name: str, taint: str, **spec: Any) -> dict[str, Any]:
-    """A task that ends at once."""
-    usual = {"command": ["/bin/true"], "runtime": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"], "run": "Once"}
+    """A task that ends at once; pools give it its runtime with `RUNTIMES`."""
+    usual = {"command": ["/bin/true"], "runtimeName": "system", "run": "Once"}
     return resource("Task", name, **{**usual, "taint": {"name": taint}, **spec})
 
 
@@ -44,7 +45,12 @@ def pipeline(name: str, tasks: list[str], path: str, policy_name: str, **spec: A
 
 def serving(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
     """A pool without members that serves a namespace."""
-    usual = {"allowedNamespaces": {"names": [namespace]}, "provider": "local", "replicas": 0}
+    usual = {
+        "allowedNamespaces": {"names": [namespace]},
+        "provider": "local",
+        "replicas": 0,
+        "runtimes": RUNTIMES,
+    }
     return resource("JailPool", name, **{**usual, **spec})
 
 

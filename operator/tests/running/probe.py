@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PORT = 7070
+RUNTIMES = [{"name": "probe", "paths": ["$(IMAGE)", "/lib", "/usr/lib", "/lib64"]}]
+"""What the workers of `definitions` execute."""
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
 OPEN = "policy {name} {{\n  read :- true.\n}}\n"
 CLOSED = 'policy {name} {{\n  read :- sKeyIs("nobody").\n}}\n'
@@ -92,7 +94,7 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
             "Task",
             "worker",
             command=["$(IMAGE)/probe/probe_worker"],
-            runtime=["$(IMAGE)", "/lib", "/usr/lib", "/lib64"],
+            runtimeName="probe",
             parameters=["user", "region"],
             taint={"name": "worker", "arguments": {"user": "{user}", "region": "{region}"}},
             reads=["documents"],

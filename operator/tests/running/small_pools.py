@@ -17,7 +17,7 @@ from testing.cluster import ROOT, path_of
 from testing.operators import NAMESPACE
 from testing.waiting import until
 from tests.providers.support import arguments, processes_with
-from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, resource, share, task
+from tests.running.objects import OPEN, RUNTIMES, apply, await_condition, pipeline, policy, read, resource, share, task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +96,7 @@ class SmallPool:
             "directory": str(self.directory),
             "network": {"addresses": self._addresses},
             "healing": {"periodSeconds": 1, "failureThreshold": 2},
+            "runtimes": RUNTIMES,
         }
         apply(self.cluster, self.namespace, resource("JailPool", self.name, **{**usual, **spec}))
 

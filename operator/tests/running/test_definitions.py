@@ -7,10 +7,11 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shai_operator.reconcile.objects import PLURALS
 from testing.cluster import path_of
 from testing.operators import Operator
 from testing.waiting import until
@@ -134,6 +135,25 @@ def test_a_task_that_becomes_an_unknown_one_is_refused(
     )
     found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "Invalid"))
     assert 'spec.raisesTo[0]: "persnal" is not one of the tasks of pipeline ' in message(found, "Accepted")
+
+
+@pytest.mark.parametrize("word", ["{{ 7*7 }}", "$(id) x", "../x", "-x", "a;b", "x y"])
+def test_what_means_something_to_jinja_shells_paths_or_options_is_no_name(
+    devcluster: Cluster, namespace: str, word: str
+) -> None:
+    def refusal(body: dict[str, Any]) -> str:
+        space = "" if body["kind"] == "JailPool" else namespace
+        path = path_of("shai.dev/v1alpha1", PLURALS[body["kind"]], space)
+        answer = devcluster.request("POST", path, body, dryRun="All")
+        assert answer.status_code in (403, 422), answer.text
+        return str(answer.json()["message"])
+
+    assert "metadata.name is not a name; expected" in refusal(policy(word))
+    assert "spec.tasks[0] in body should match" in refusal(pipeline("p", [word], "/a/**", "open", pool="x"))
+    assert "begin it with /" in refusal(task("t", "open", command=[f"bin/{word}"]))
+    pool = resource("JailPool", "pool", provider="local", image=word, directory=word)
+    assert "spec.image in body should match" in refusal(pool)
+    assert "spec.directory in body should match" in refusal(pool)
 
 
 def facts(kibibytes: int) -> str:

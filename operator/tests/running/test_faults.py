@@ -165,7 +165,7 @@ def test_an_api_server_that_comes_back_finds_the_operator_at_work(
 
 
 def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPool, operator: Operator) -> None:
-    monitors, before, stable = pool.monitors(), pool.status(), pool.stable()
+    monitors, before, stable, process = pool.monitors(), pool.status(), pool.stable(), operator.process
     cluster.delete("crd", "policies.shai.dev")
 
     def told() -> list[str]:
@@ -179,21 +179,12 @@ def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPo
     assert [row["bundle"] for row in pool.rows()] == [row["bundle"] for row in before["members"]]
 
     clusters.install(cluster)
-    # kopf's admission server determines the kinds reliably only at its start.
-    operator.stop()
-    operator.start()
-    until(lambda: _admitted(pool), "admission knows the kind again", PATIENCE_SECONDS)
+    pool.define("back again")
     until(lambda: _serves(pool) and pool.stable() != stable, "the pool follows", PATIENCE_SECONDS)
     await_condition(cluster, "Pipeline", NAMESPACE, "p", "Ready", ("True", "Complete"), seconds=PATIENCE_SECONDS)
     assert pool.monitors() == monitors
-
-
-def _admitted(pool: SmallPool) -> bool:
-    try:
-        pool.define("back again")
-    except AssertionError:
-        return False
-    return True
+    assert operator.process is process
+    assert process.poll() is None
 
 
 def test_an_operator_that_crashes_lets_a_pool_go(cluster: Cluster, pool: SmallPool, operator: Operator) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from shai_operator.cluster.client import Cluster as Client
 from shai_operator.cluster.client import ClusterError
-from shai_operator.control import leases as locks
-from shai_operator.control.leases import Leases
+from shai_operator.control.leases import Leases, Timing
 from testing.waiting import until_async
 
 if TYPE_CHECKING:
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 HOST = "192.0.2.7"
+
+
+SHORT = Timing(duration=6, give_up=3.0, renew=0.2, retry=0.1, answer=1.0)
+"""Times that a test can wait for."""
 
 
 @pytest.fixture
@@ -140,8 +143,6 @@ def behind(lease: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 async def disturbed(devcluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Disturbed]:
     monkeypatch.setenv("KUBECONFIG", str(devcluster.kubeconfig))
-    for name, seconds in {"DURATION": 6, "_GIVE_UP": 3.0, "_RENEW": 0.2, "_ANSWER": 1.0, "_RETRY": 0.1}.items():
-        monkeypatch.setattr(locks, f"{name}_SECONDS", seconds)
     made = Disturbed()
     yield made
     await made.close()
@@ -165,14 +166,14 @@ async def test_who_cannot_renew_has_ended_before_another_begins(
     fault: Callable[[], Awaitable[None]], client: Client, disturbed: Disturbed, new_namespace: Callable[[], str]
 ) -> None:
     namespace = new_namespace()
-    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    first = Waiter(Leases(disturbed, namespace, "this", SHORT), "first")
     await first.has.wait()
-    second = Waiter(Leases(client, namespace, "that"), "second")
+    second = Waiter(Leases(client, namespace, "that", SHORT), "second")
     await until_async(lambda: second.heard == ["another operator (this)"])
     disturbed.fault = fault
     await until_async(lambda: first.left or second.has.is_set())
     assert not second.has.is_set()
-    with pytest.raises(ClusterError, match="is lost; what ran on that host was ended"):
+    with pytest.raises(ClusterError, match="is lost; what ran under it was ended"):
         await first.task
     await second.has.wait()
     await second.end()
@@ -182,9 +183,9 @@ async def test_a_clock_that_is_behind_makes_no_lease_end(
     client: Client, disturbed: Disturbed, new_namespace: Callable[[], str]
 ) -> None:
     namespace = new_namespace()
-    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    first = Waiter(Leases(disturbed, namespace, "this", SHORT), "first")
     await first.has.wait()
-    second = Waiter(Leases(client, namespace, "that"), "second")
+    second = Waiter(Leases(client, namespace, "that", SHORT), "second")
     await until_async(lambda: second.heard == ["another operator (this)"])
     renewed = disturbed.renewals
     await until_async(lambda: second.has.is_set() or disturbed.renewals > renewed + 5)
@@ -199,7 +200,7 @@ async def test_who_was_replaced_ends_at_once(
 ) -> None:
     """A machine that stood still for longer than its lease finds another holder when it goes on."""
     namespace = new_namespace()
-    first = Waiter(Leases(disturbed, namespace, "this"), "first")
+    first = Waiter(Leases(disturbed, namespace, "this", SHORT), "first")
     await first.has.wait()
     (lease,) = await client.list("Lease", namespace)
     taken = {**lease["spec"], "holderIdentity": "that"}

@@ -95,6 +95,7 @@ def world(
         "data": {"source": str(directory / "data")},
         "network": {"addresses": "127.0.21.0/24"},
         "healing": {"periodSeconds": 1},
+        "runtimes": probe.RUNTIMES,
     }
     apply(devcluster, made.namespace, resource("JailPool", POOL, **spec))
     made.define(x=OPEN, y=CLOSED)

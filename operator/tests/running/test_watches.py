@@ -89,6 +89,7 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     apply(devcluster, namespace, policy("after"))
     await_condition(devcluster, "Policy", namespace, "after", "Accepted", ("True", "Accepted"))
     until(lambda: lag() == 0, "no watch is behind any more")
+    assert "cannot compare" not in operator.log.read_text()
     devcluster.delete("jailpool", pool)
 
 

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/sandbox"
 )
 
@@ -30,18 +31,17 @@ var Bare string
 // BareDocuments are the files of the pipeline Bare.
 var BareDocuments = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.txt", "/offer/1.txt"}
 
-//go:embed probe.yaml
-var probe string
-
 // Raising is the manifest of pipeline "raising", whose task drafting runs COMMANDS of the
 // program probe_raising. Its variables are those of Probe.
 //
 //go:embed raising.yaml
 var Raising string
 
-// Probe returns the manifest of pipeline "probe", with its key-value store. Besides those of
+// Probe is the manifest of pipeline "probe", with its key-value store. Besides those of
 // Define, it has the variables PROBE, the folder of the program probe_worker, and REDIS_SOCKET.
-func Probe() string { return strings.ReplaceAll(probe, ", /lib64]", ", $(LINKER)]") }
+//
+//go:embed probe.yaml
+var Probe string
 
 // WithoutKeyValue takes the store out of the manifest of Probe.
 func WithoutKeyValue(text string) string {
@@ -51,11 +51,20 @@ func WithoutKeyValue(text string) string {
 	return strings.NewReplacer("profiles, ", "", "histories, ", "").Replace(head) + "    - name: queries\n" + rest
 }
 
-// Define returns values for the variables of manifests: LISTEN, a free address, and LINKER,
-// the folder of the run-time linker, which has its place on each system.
+// Define returns the value of the variable LISTEN of manifests, a free address.
 func Define(t testing.TB) map[string]string {
 	t.Helper()
-	return map[string]string{"LISTEN": FreeAddress(t), "LINKER": linker}
+	return map[string]string{"LISTEN": FreeAddress(t)}
+}
+
+// Runtimes returns what the tasks of the manifests name: system, the programs of the system, and
+// probe, a folder of programs. Both have the system's libraries and its run-time linker.
+func Runtimes(probe string) runtimeroot.Named {
+	libraries := []string{"/lib", "/usr/lib", linker}
+	return runtimeroot.Named{
+		"system": append([]string{"/bin"}, libraries...),
+		"probe":  append([]string{probe}, libraries...),
+	}
 }
 
 // FreeAddress returns an address on loopback at which nobody listens. Its port is chosen at
