@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 _LOOPBACK = "127.0.0.1"
+_OPERATORS = "shai-system"
 _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
@@ -61,7 +63,8 @@ def install(place: Workspace, cluster: Cluster, scrape: Path | None, supervisor:
     cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
     cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
     tell("installing the operator's namespace and rights")
-    cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "deploy" / "operator" / "rights"))
+    rights = str(place.root / "deploy" / "operator" / "rights")
+    replace(cluster, namespace=_OPERATORS).run("apply", "--server-side", "--force-conflicts", "-k", rights)
     tell("starting the operator")
     _start_operator(place, cluster.kubeconfig, scrape, supervisor)
     return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
