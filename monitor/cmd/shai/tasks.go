@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +36,10 @@ func (p *program) taskCommand() *cobra.Command {
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.WaitTask(ctx, pipeline, task)
 		})
-	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, p.taskListCommand(),
-		p.taskLogCommand())
+	status := p.taskActionCommand("status", "Show the state of a task, and its last run",
+		"  shai task status syse indexer\n  shai task status syse indexer --output json", statusOfTask)
+	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, status,
+		p.taskListCommand(), p.taskLogCommand())
 }
 
 func (p *program) taskLogCommand() *cobra.Command {
@@ -71,6 +75,21 @@ log. With --as, the policies decide whether a user may. Each reading is recorded
 	command.Flags().StringVar(&request.As, "as", "", "read it for this user, who has to be allowed to")
 	command.Flags().StringVar(&request.Region, "region", "", "region of --as")
 	return command
+}
+
+// statusOfTask finds a task in the monitor's status.
+func statusOfTask(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return api.TaskStatus{}, err
+	}
+	for _, one := range status.Pipelines {
+		at := slices.IndexFunc(one.Tasks, func(t api.TaskStatus) bool { return t.Name == task })
+		if one.Name == pipeline && at >= 0 {
+			return one.Tasks[at], nil
+		}
+	}
+	return api.TaskStatus{}, api.NotFound("task "+pipeline+"/"+task, "see shai task list", "there is no such task")
 }
 
 type taskAction func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error)
@@ -113,6 +132,32 @@ func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
 		fmt.Fprintf(w, ": %s", printable(status.Message))
 	}
 	fmt.Fprintln(w)
+	if status.LastRun != nil {
+		printRun(w, *status.LastRun)
+	}
+}
+
+// printRun writes which run it is, and what was denied in it.
+func printRun(w io.Writer, run api.TaskRun) {
+	fmt.Fprintf(w, "run %s: started %s", printable(run.ID), run.Started.UTC().Format(time.RFC3339))
+	if run.Ended != nil {
+		fmt.Fprintf(w, ", ended %s", run.Ended.UTC().Format(time.RFC3339))
+	}
+	if run.ExitStatus != nil {
+		fmt.Fprintf(w, ", exit status %d", *run.ExitStatus)
+	}
+	if run.Signal != "" {
+		fmt.Fprintf(w, ", signal %s", printable(run.Signal))
+	}
+	if run.Denials > 0 {
+		fmt.Fprintf(w, ", %s", counted(run.Denials, "denial"))
+	}
+	fmt.Fprintln(w)
+	for _, refusal := range run.Refusals {
+		fmt.Fprintf(w, "  denied %s: %s of %s by policy %s\n", counted(refusal.Count, "time"),
+			printable(refusal.Operation), printable(either(refusal.Conduits, "what is no conduit of the pipeline")),
+			printable(either(refusal.Policy, "none")))
+	}
 }
 
 // messages says what is to be said about a task in a table, whose last column has room.
