@@ -18,7 +18,7 @@ import (
 
 func (p *program) taskCommand() *cobra.Command {
 	var wait bool
-	start := p.taskActionCommand("start", "Start a task in its sandbox",
+	start := p.taskActionCommand("start", printTask, "Start a task in its sandbox",
 		"  shai task start syse search\n  shai task start syse indexer --wait",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			status, err := client.StartTask(ctx, pipeline, task)
@@ -28,15 +28,16 @@ func (p *program) taskCommand() *cobra.Command {
 			return status, err
 		})
 	start.Flags().BoolVar(&wait, "wait", false, "return when the task has ended; the exit code is 1 if it failed")
-	stop := p.taskActionCommand("stop", "Stop a task and every process it forked", "  shai task stop syse search",
+	stop := p.taskActionCommand("stop", printTask, "Stop a task and every process it forked",
+		"  shai task stop syse search",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.StopTask(ctx, pipeline, task)
 		})
-	await := p.taskActionCommand("wait", "Wait until a task has ended", "  shai task wait syse indexer",
+	await := p.taskActionCommand("wait", printTask, "Wait until a task has ended", "  shai task wait syse indexer",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.WaitTask(ctx, pipeline, task)
 		})
-	status := p.taskActionCommand("status", "Show the state of a task, and its last run",
+	status := p.taskActionCommand("status", printTaskAndRun, "Show the state of a task, and its last run",
 		"  shai task status syse indexer\n  shai task status syse indexer --output json", statusOfTask)
 	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, status,
 		p.taskListCommand(), p.taskLogCommand())
@@ -94,7 +95,8 @@ func statusOfTask(ctx context.Context, client *api.Client, pipeline, task string
 
 type taskAction func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error)
 
-func (p *program) taskActionCommand(verb, short, example string, do taskAction) *cobra.Command {
+func (p *program) taskActionCommand(verb string, show func(io.Writer, string, api.TaskStatus), short, example string,
+	do taskAction) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " PIPELINE TASK", Short: short, Example: example,
 		Args:              takes("PIPELINE", "TASK"),
@@ -108,7 +110,7 @@ func (p *program) taskActionCommand(verb, short, example string, do taskAction) 
 			if err != nil {
 				return err
 			}
-			err = p.print(status, func(w io.Writer) { printTask(w, arguments[0], status) })
+			err = p.print(status, func(w io.Writer) { show(w, arguments[0], status) })
 			if err == nil && status.State == "Failed" {
 				return errSaid
 			}
@@ -132,6 +134,10 @@ func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
 		fmt.Fprintf(w, ": %s", printable(status.Message))
 	}
 	fmt.Fprintln(w)
+}
+
+func printTaskAndRun(w io.Writer, pipeline string, status api.TaskStatus) {
+	printTask(w, pipeline, status)
 	if status.LastRun != nil {
 		printRun(w, *status.LastRun)
 	}
