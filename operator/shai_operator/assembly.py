@@ -30,6 +30,8 @@ from shai_operator.control.run_controller import RunController
 from shai_operator.control.scrapes import Scrapes
 from shai_operator.control.scraping import Scraping
 from shai_operator.control.services import Services
+from shai_operator.control.task_run_controller import TaskRunController
+from shai_operator.control.task_runner import TaskRunner
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.handlers import admission, login, watch
 from shai_operator.metrics.samples import Snapshot, objects
@@ -79,6 +81,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     verdicts = Verdicts(loop, validator, releases)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
+    runner = TaskRunner(loop, executor)
     bhyve = BhyveProvider(playbooks, root)
     services = Services(
         settings=settings,
@@ -97,6 +100,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         },
         surveyors={"bhyve": bhyve},
         tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
+        runner=runner,
     )
     pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
@@ -123,6 +127,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         ),
         "OfflineAnalysis": AnalysisController(loop, executor),
         "AnalysisRun": RunController(loop, executor, jobs, pools),
+        "TaskRun": TaskRunController(loop, executor, jobs, pools, runner),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
     try:

@@ -23,7 +23,7 @@ func (m *Monitor) sameLife(title string, r api.TaskRunRequest) error {
 }
 
 // StartRun implements [api.Service].
-func (m *Monitor) StartRun(ctx context.Context, request api.TaskRunRequest) (api.TaskRun, error) {
+func (m *Monitor) StartRun(_ context.Context, request api.TaskRunRequest) (api.TaskRun, error) {
 	title := runTitle("start", request)
 	if err := m.sameLife(title, request); err != nil {
 		return api.TaskRun{}, err
@@ -38,7 +38,9 @@ func (m *Monitor) StartRun(ctx context.Context, request api.TaskRunRequest) (api
 	if err != nil {
 		return api.TaskRun{}, err
 	}
-	err = m.startTask(ctx, p, starting(request.ID), request.Task)
+	// Whoever asked may be gone before the program has begun. The start is not cut short by that: the run
+	// would have failed, and the request that is repeated under its name would start nothing.
+	err = m.startTask(m.context, p, starting(request.ID), request.Task)
 	switch {
 	case errors.Is(err, pipeline.ErrBusy):
 		return api.TaskRun{}, api.Conflict(title, "wait until it has ended, or stop it", "%v", err)

@@ -88,6 +88,19 @@ func TestRunsOfATask(t *testing.T) {
 	}
 }
 
+// A start goes on when the one who asked for it is gone.
+func TestRunsStartForThoseWhoAreGone(t *testing.T) {
+	s := runsOnce(t, "exit 0")
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := s.monitor.StartRun(gone, runOf("left")); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := s.monitor.AwaitRun(t.Context(), runOf("left")); err != nil || run.State != "Succeeded" {
+		t.Errorf("it ended as %+v, %v", run, err)
+	}
+}
+
 // A run that goes on is not started twice, keeps others out, and ends with all its processes when
 // it is stopped by its name.
 func TestRunsKeepOthersOut(t *testing.T) {
@@ -107,8 +120,12 @@ func TestRunsKeepOthersOut(t *testing.T) {
 	if _, err := s.monitor.StartRun(ctx, runOf("second")); statusOf(err) != http.StatusConflict {
 		t.Errorf("a second run beside it: %v", err)
 	}
-	if _, err := s.monitor.StopRun(ctx, runOf("second")); statusOf(err) != http.StatusNotFound {
-		t.Errorf("stop the run that did not begin: %v", err)
+	never, err := s.monitor.StopRun(ctx, runOf("second"))
+	if err != nil || never.State != "Stopped" || never.Message != "it was stopped before it began" {
+		t.Errorf("stop the run that did not begin: %+v, %v", never, err)
+	}
+	if never, err = s.monitor.StartRun(ctx, runOf("second")); err != nil || never.State != "Stopped" {
+		t.Errorf("start it after it was stopped: %+v, %v", never, err)
 	}
 	other := runOf("third")
 	other.Started = s.monitor.started.Add(-time.Hour)

@@ -172,6 +172,24 @@ func (r *runs) knows(id string) bool {
 	return r.find(id) != nil
 }
 
+// forbid keeps a run that has not begun from beginning, if its start should be asked for late.
+func (r *runs) forbid(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.find(id) != nil {
+		return
+	}
+	now := time.Now()
+	never := &run{Run: Run{ID: id, Started: now}, done: make(chan struct{})}
+	never.end(stateStopped, "it was stopped before it began")
+	at := len(r.known)
+	if r.current() != nil {
+		at-- // the one that goes on stays the last one
+	}
+	r.known = slices.Insert(r.known, at, never)
+	r.known = r.known[max(0, len(r.known)-runsKept):]
+}
+
 // goesOn reports whether a run with this identity goes on.
 func (r *runs) goesOn(id string) bool {
 	r.mu.Lock()

@@ -317,8 +317,11 @@ func describeEnd(err error) string {
 // started again.
 func (t *Task) Stop(ctx context.Context) error { return t.stop(ctx, false) }
 
-// StopRun does the same if the run of this identity goes on.
+// StopRun does the same if the run of this identity goes on. One that has not begun never will.
 func (t *Task) StopRun(ctx context.Context, identity string) error {
+	t.mu.Lock()
+	t.runs.forbid(identity)
+	t.mu.Unlock()
 	if !t.runs.goesOn(identity) {
 		return nil
 	}

@@ -13,5 +13,6 @@ The modules that decide about each kind, and write its conditions:
 - JailPool: `pools`, `pool_status`, `pool_deletion`; reasons of members: `members`
 - OfflineAnalysis: `analyses`
 - AnalysisRun: `runs`
+- TaskRun: `task_runs`
 - Benchmark: `benchmarks`
 """

@@ -80,6 +80,7 @@ type Calls interface {
 	// the last ones of each task since its own start.
 	AwaitRun(ctx context.Context, request TaskRunRequest) (TaskRun, error)
 
-	// StopRun ends a run with every process that it forked, if it goes on, and returns it.
+	// StopRun ends a run with every process that it forked, if it goes on, and returns it. A run that
+	// has not begun never will: a start that was on its way starts nothing.
 	StopRun(ctx context.Context, request TaskRunRequest) (TaskRun, error)
 }
