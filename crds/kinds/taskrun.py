@@ -87,8 +87,8 @@ _ATTEMPT = record(
         "completionTime": moment("When it ended; left out while it goes on."),
         **_EXIT,
         "reason": word(
-            "How it ended. Interrupted: the monitor ended, and with it the task. Stopped: somebody stopped the task, or "
-            "the pipeline no longer has it. Lost: the member was removed.",
+            "How it ended. Interrupted: the monitor ended, and with it the task. Stopped: somebody stopped the task, "
+            "or the pipeline no longer has it. Lost: the member was removed.",
             "Succeeded",
             "Failed",
             "Interrupted",
@@ -117,8 +117,8 @@ TASK_RUN = Resource(
     kind="TaskRun",
     plural="taskruns",
     short="shrun",
-    about="One run of a task with run: Once on one member. Created by the operator for each run that a member needs, or "
-    "by a user to run the task again.",
+    about="One run of a task with run: Once on one member. Created by the operator for each run that a member needs, "
+    "or by a user to run the task again.",
     spec=record(
         "The run. Immutable, apart from cancel.",
         {
@@ -204,7 +204,8 @@ def graph() -> Schema:
         required=("task",),
     )
     return items(
-        "The order in which tasks start, as their reads and writes say. Tasks that wait for nothing start side by side.",
+        "The order in which tasks start, as their reads and writes say. Tasks that wait for nothing start side by "
+        "side.",
         node,
         most=64,
     )
