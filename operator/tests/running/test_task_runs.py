@@ -12,7 +12,7 @@ import pytest
 from testing.cluster import path_of
 from testing.operators import Operator
 from testing.waiting import until
-from tests.running.objects import API, OPEN, apply, await_condition, condition, policy, read, resource, task
+from tests.running.objects import API, OPEN, RUNTIMES, apply, await_condition, condition, policy, read, resource, task
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool
 
 if TYPE_CHECKING:
@@ -39,17 +39,20 @@ class Runs(SmallPool):
         new.write_text(f"{word}\n")
         new.rename(self.switch)
 
+    def set(self, **spec: Any) -> None:
+        switched = {"name": "switched", "paths": [*RUNTIMES[0]["paths"], str(self.switch.parent)]}
+        super().set(**{"runtimes": [*RUNTIMES, switched], **spec})
+
     def define(self, remark: str = "", *, also: tuple[str, ...] = ()) -> None:
         del remark
         look = f"read word < {self.switch}"
         program = f"{look}; while [ $word = slow ]; do sleep 0.2; {look}; done; [ $word = ok ] || exit 3"
-        readable = ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin", str(self.switch.parent)]
         apply(
             self.cluster,
             self.namespace,
             policy("open", OPEN.format(name="open")),
             policy("closed", CLOSED),
-            task("once", "open", command=["/bin/sh", "-c", program], runtime=readable),
+            task("once", "open", command=["/bin/sh", "-c", program], runtimeName="switched"),
             task("peeker", "open", reads=["secrets"]),
             resource(
                 "Pipeline",
