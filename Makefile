@@ -49,12 +49,17 @@ setup: ## Check tool chains, install missing packages, make the Python environme
 	$(STEP) setup scripts/setup.sh
 
 .PHONY: build
-build: build-image build-devcluster ## Build everything into build/
+build: build-image build-devcluster build/bin/kubectl-shai ## Build everything into build/
 
 # The image from which a pool's members are installed.
 .PHONY: build-image
 build-image: build/bin/shai build-supervisor build-runtime build-frontend build-engine build/syse/syse.jar
 	@scripts/image.sh build/images/default
+
+# A plugin of kubectl: it is found when its directory is in PATH.
+build/bin/kubectl-shai: $(call files,monitor) | setup
+	$(STEP) kubectl-shai go build -C monitor -o ../$@ ./cmd/kubectl-shai
+	@touch $@
 
 build/bin/shai: $(call files,monitor) | setup
 	$(STEP) shai go build -C monitor -o ../$@ ./cmd/shai
@@ -108,7 +113,7 @@ build/freebsd/aarch64/shai: GOARCH := arm64
 build/freebsd/%/shai: $(call files,monitor) $(FREEBSD_PORT) | setup
 	$(STEP) 'shai for FreeBSD on $(GOARCH)' \
 	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -trimpath \
-	    -ldflags='-s -X main.release=$(shell awk '$$1 == "PORTVERSION=" { print $$2 }' $(FREEBSD_PORT))' -o ../$@ ./cmd/shai
+	    -ldflags='-s -X shai.dev/monitor/internal/edition.release=$(shell awk '$$1 == "PORTVERSION=" { print $$2 }' $(FREEBSD_PORT))' -o ../$@ ./cmd/shai
 	@touch $@
 
 # The schema of Debian's package, which is not installed.

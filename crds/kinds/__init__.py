@@ -10,6 +10,7 @@ from crds.kinds.jailpool import JAIL_POOL
 from crds.kinds.pipeline import PIPELINE
 from crds.kinds.policy import POLICY, POLICY_REVISION
 from crds.kinds.task import TASK
+from crds.kinds.taskrun import TASK_RUN
 
 ALL = (
     POLICY,
@@ -17,6 +18,7 @@ ALL = (
     FACT_SOURCE,
     PRINCIPAL,
     TASK,
+    TASK_RUN,
     PIPELINE,
     JAIL_POOL,
     OFFLINE_ANALYSIS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from crds import condition
 from crds.condition import Condition
-from crds.kinds import conduit, shared
+from crds.kinds import conduit, shared, taskrun
 from crds.resource import Column, Resource, condition_column
 from crds.schema import Schema, distinct, items, name, number, record, rule, switch, text, word
 
@@ -149,11 +149,12 @@ PIPELINE = Resource(
                 },
                 default={},
             ),
+            "taskRuns": taskrun.task_runs(),
             "variables": shared.variables(
                 "Values for $(NAME) in conduits and tasks; those of the pool and of its provider take precedence."
             ),
             "tasks": distinct(
-                "Names of Tasks in this namespace, in the order in which they start.",
+                "Names of Tasks in this namespace. status.graph says in which order they start.",
                 name("Name of a Task."),
                 most=64,
                 least=1,
@@ -190,6 +191,7 @@ PIPELINE = Resource(
         "pool": text("The JailPool that runs it.", longest=63),
         "bundle": shared.sha256("Hash of the pool's bundle in force."),
         "members": number("The number of members that run it."),
+        "graph": taskrun.graph(),
         "effect": _EFFECT,
         "rollout": shared.rollout_status("The state of the rollout of the last change."),
     },

@@ -32,6 +32,7 @@ PREDICATE_LENGTH = 64
 PAUSE_LIMIT = 24 * 3600
 MEMBERS_LIMIT = 256
 STEPS_LIMIT = 16
+WAITS_LIMIT = 32
 
 MODES = ("shai", "dynamic", "dynamic-lazy", "audit", "baseline")
 """How strictly pipelines are held to policies; Pipeline describes each."""

@@ -57,6 +57,7 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "OfflineAnalysis": {"pipeline": "p", "schedule": "0 3 * * *"},
     "AnalysisRun": {"pipeline": "p"},
+    "TaskRun": {"pipeline": "p", "task": "t"},
     "Benchmark": {"pipeline": "p"},
 }
 

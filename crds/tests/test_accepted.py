@@ -32,6 +32,7 @@ def test_the_examples_are_accepted(devcluster: Cluster, namespace: str, director
 
 
 LEFT_OUT = {
+    "TaskRun": {"trigger"},
     "AnalysisRun": {"offlineAnalysis", "scheduledTime", "trigger", "bundle", "deadlineSeconds"},  # the operator's
     "JailPool": {"maxMembers"},
     "Task": {"runtime"},  # refused
@@ -220,7 +221,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "paused": False,
             "limits": {"denialsPercent": 5, "overheadPercent": 50, "closedPercent": 50, "minimumSessions": 20},
         },
+        "taskRuns": {
+            "retries": {"limit": 0, "backoffSeconds": 10},
+            "successfulRunsHistoryLimit": 3,
+            "failedRunsHistoryLimit": 1,
+        },
     },
+    "TaskRun": {"retries": {"limit": 0, "backoffSeconds": 10}, "cancel": False, "trigger": "Manual"},
     "JailPool": {
         "replicas": 1,
         "maxMembers": 8,

@@ -27,7 +27,9 @@ OWN = frozenset({"operate", "collect"})
 VERBS = sorted(WRITE | OWN | {"*"})
 NOTHING: frozenset[str] = frozenset()
 PLURALS = {kind.plural: kind for kind in kinds.ALL}
-EDITED = frozenset({"policies", "factsources", "tasks", "pipelines", "offlineanalyses", "analysisruns", "benchmarks"})
+EDITED = frozenset(
+    {"policies", "factsources", "tasks", "pipelines", "offlineanalyses", "analysisruns", "taskruns", "benchmarks"}
+)
 
 _VIEW = dict.fromkeys(EDITED | {"policyrevisions"}, READ)
 _EDIT = dict.fromkeys(EDITED, WRITE) | {"policyrevisions": READ}

@@ -123,6 +123,8 @@ CELLS = {
     ".spec.policy": "search-users",
     ".spec.pool": "search-users",
     ".spec.taint.name": "search-users",
+    ".spec.task": "search-users",
+    ".status.member": "library-10",
     ".spec.mode": "baseline",
     ".spec.provider": "local",
     ".spec.region": "us",

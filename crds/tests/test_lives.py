@@ -48,6 +48,11 @@ IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
     ("PolicyRevision", {"revision": 2}, "a revision is what the policy once was"),
     ("AnalysisRun", {"scope": "Active"}, "cannot change: make another run"),
     ("AnalysisRun", {"full": True}, "cannot change: make another run"),
+    ("TaskRun", {"task": "other"}, "cannot change, apart from cancel"),
+    ("TaskRun", {"member": "pool-1"}, "cannot change, apart from cancel"),
+    ("TaskRun", {"retries": {"limit": 9}}, "cannot change, apart from cancel"),
+    ("TaskRun", {"timeoutSeconds": 9}, "cannot change, apart from cancel"),
+    ("TaskRun", {"trigger": "BringUp"}, "cannot change, apart from cancel"),
     (
         "JailPool",
         {"provider": "linux", "hosts": [good("JailPool")["spec"]["hosts"][0]]},
@@ -106,11 +111,19 @@ def test_cannot_change(
         ("JailPool", {"replicas": 3, "image": "next"}),
         ("Policy", {"mode": "Audit"}),
         ("OfflineAnalysis", {"suspend": True}),
+        ("TaskRun", {"cancel": True}),
     ],
 )
 def test_can_change(devcluster: Cluster, made: Callable[[str], str], kind: str, change: dict[str, Any]) -> None:
     answer = merge(devcluster, made(kind), {"spec": change})
     assert answer.status_code == 200, answer.json()
+
+
+def test_a_cancelled_task_run_does_not_go_on(devcluster: Cluster, made: Callable[[str], str]) -> None:
+    url = made("TaskRun")
+    assert merge(devcluster, url, {"spec": {"cancel": True}}).status_code == 200
+    answer = merge(devcluster, url, {"spec": {"cancel": False}})
+    assert (answer.status_code, "does not go on" in answer.json()["message"]) == (422, True), answer.json()
 
 
 def test_a_benchmark_can_change_until_it_begins(devcluster: Cluster, made: Callable[[str], str]) -> None:
@@ -256,6 +269,16 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         },
         "NAME DESIRED READY UPDATED AVAILABLE PROVIDER REASON AGE",
         "NAMESPACE 1 1 2 3 local HostUnreachable",
+    ),
+    "TaskRun": (
+        {
+            "member": "pool-1",
+            "exitCode": 3,
+            "denials": 2,
+            "conditions": [condition("Succeeded", "False", "Failed")],
+        },
+        "NAME PIPELINE TASK MEMBER REASON EXIT DENIALS AGE",
+        "good p t pool-1 Failed 3 2",
     ),
     "OfflineAnalysis": (
         {"conditions": [condition("Ready", "True", "Scheduled")]},

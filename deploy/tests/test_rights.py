@@ -17,17 +17,17 @@ ACCOUNT = "system:serviceaccount:shai-system:shai-operator"
 OWN, OTHER = "shai-system", "default"
 KINDS = (
     "policies", "policyrevisions", "factsources", "principals", "tasks", "pipelines", "jailpools",
-    "offlineanalyses", "analysisruns", "benchmarks",
+    "offlineanalyses", "analysisruns", "taskruns", "benchmarks",
 )  # fmt: skip
 
 ALLOWED: list[tuple[str, str, str]] = [
     *((verb, f"{kind}.shai.dev", OTHER) for kind in KINDS for verb in ("get", "list", "watch")),
     *(("patch", f"{kind}.shai.dev/status", OTHER) for kind in KINDS if kind != "policyrevisions"),
     *(("operate", f"{kind}.shai.dev", "") for kind in KINDS),
-    ("patch", "jailpools.shai.dev", ""),
+    *(("patch", f"{kind}.shai.dev", "") for kind in ("jailpools", "taskruns")),
     *(
         (verb, f"{kind}.shai.dev", OTHER)
-        for kind in ("policyrevisions", "analysisruns")
+        for kind in ("policyrevisions", "analysisruns", "taskruns")
         for verb in ("create", "delete")
     ),
     *(("update", f"{kind}.shai.dev/finalizers", OTHER) for kind in ("policies", "pipelines", "jailpools")),

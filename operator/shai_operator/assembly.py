@@ -33,6 +33,8 @@ from shai_operator.control.scrape_directory import ScrapeDirectory
 from shai_operator.control.scraping import Scraping, StandbyTargets
 from shai_operator.control.services import Services
 from shai_operator.control.stored import Stored
+from shai_operator.control.task_run_controller import TaskRunController
+from shai_operator.control.task_runner import TaskRunner
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.handlers import login, watch, watching
 from shai_operator.handlers.admission import Admission
@@ -111,6 +113,7 @@ async def _lead(
     verdicts = Verdicts(loop, validator, releases)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
+    runner = TaskRunner(loop, executor)
     bhyve = BhyveProvider(playbooks, root)
     services = Services(
         settings=settings,
@@ -129,6 +132,7 @@ async def _lead(
         },
         surveyors={"bhyve": bhyve},
         tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
+        runner=runner,
     )
     pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
@@ -155,6 +159,7 @@ async def _lead(
         ),
         "OfflineAnalysis": AnalysisController(loop, executor),
         "AnalysisRun": RunController(loop, executor, jobs, pools),
+        "TaskRun": TaskRunController(loop, executor, jobs, pools, runner),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
     freshness = Freshness(cluster, loop, settings.compare_seconds)

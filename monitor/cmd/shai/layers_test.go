@@ -24,7 +24,7 @@ const module = "shai.dev/monitor"
 // beneath its own, never its own or those above. A package that is not listed fails
 // the test, so that a new one gets its place.
 var layers = [][]string{
-	{"cmd/shai"},
+	{"cmd/shai", "cmd/kubectl-shai"},
 	{"internal/monitor", "internal/top"},
 	{"internal/monitor/page"},
 	{"internal/monitor/api/apitest"}, // for tests
@@ -44,7 +44,8 @@ var layers = [][]string{
 	{"internal/wire", "internal/pattern", "internal/kvcommand", "internal/allowlist"},
 	{"policy"},
 	{"internal/look", "internal/shape"},
-	{"internal/bug", "internal/codec", "internal/shellword", "internal/waiting"}, // the last for tests
+	{"internal/bug", "internal/codec", "internal/edition", "internal/shellword",
+		"internal/waiting"}, // the last for tests
 }
 
 type listed struct {

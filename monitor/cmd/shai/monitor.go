@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/allowlist"
+	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/runtimeroot"
@@ -132,7 +133,7 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
 		Page:    flags.page,
 		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, NoLearning: flags.noLearning,
-		Version: version(),
+		Version: edition.Version(),
 	}
 	if options.Data, err = realDirectory(flags.data); err != nil {
 		return options, fmt.Errorf("--data: %w; make it, or name another", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"shai.dev/monitor/internal/allowlist"
+	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/runtimeroot"
@@ -46,7 +47,7 @@ func TestMonitorOptions(t *testing.T) {
 		TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
 		Sessions: pipeline.SessionLimits{Waiting: 1024, PerWorker: 1024, Login: 10 * time.Second,
 			Lifetime: 12 * time.Hour},
-		Version: version()}
+		Version: edition.Version()}
 	for _, test := range []struct {
 		name   string
 		words  []string

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
+
+	"shai.dev/monitor/internal/shape"
 )
 
 // print writes a result in the format of --output: the value for programs, or the output
@@ -60,21 +61,7 @@ func plain(node *yaml.Node) {
 }
 
 // table writes rows with aligned columns.
-func table(w io.Writer, rows [][]string) {
-	var text strings.Builder
-	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = printable(cell)
-		}
-		fmt.Fprintln(aligned, strings.Join(cells, "\t"))
-	}
-	aligned.Flush()
-	for line := range strings.Lines(text.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n")) // only now: the tabs of empty cells align other lines
-	}
-}
+func table(w io.Writer, rows [][]string) { io.WriteString(w, shape.Table(rows)) }
 
 // grouped writes a count with a space between thousands.
 func grouped[N int | uint64](n N) string {

@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"strings"
-
-	"shai.dev/monitor/internal/shape"
-)
+import "shai.dev/monitor/internal/shape"
 
 // printable escapes what has no shape of its own. Tasks choose the names of files, and users
 // write facts. A name must neither control the terminal of the person who reads it nor look like
@@ -14,10 +10,4 @@ import (
 func printable(text string) string { return shape.Visible(text) }
 
 // printableLines is printable for a text of several lines, whose line breaks stay.
-func printableLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = printable(line)
-	}
-	return strings.Join(lines, "\n")
-}
+func printableLines(text string) string { return shape.Lines(text) }

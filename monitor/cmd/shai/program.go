@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/sandbox"
@@ -87,7 +88,7 @@ with "shai status", "shai explain" and "shai audit".`,
   shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       edition.Version(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	onlyCommands(root)

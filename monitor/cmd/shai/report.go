@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
+	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/report"
 	"shai.dev/monitor/internal/report/boards"
 	"shai.dev/monitor/internal/report/figure"
@@ -108,7 +109,7 @@ const ownersOnly = 0o600
 
 // report reads everything, and writes the page, the figures or both.
 func (p *program) report(ctx context.Context, flags reportFlags, wanted *boards.Wanted, paths []string) error {
-	input := report.Input{Title: flags.title, Made: time.Now(), Version: version()}
+	input := report.Input{Title: flags.title, Made: time.Now(), Version: edition.Version()}
 	if err := p.readSources(&input.Given, paths); err != nil {
 		return err
 	}

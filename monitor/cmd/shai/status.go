@@ -8,13 +8,13 @@ import (
 	"io"
 	"maps"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/monitor/api"
 )
 
@@ -130,36 +130,9 @@ func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version", Example: "  shai version", Args: cobra.NoArgs,
 		RunE: p.does(func(context.Context, []string) error {
-			a := about{Version: version(), Revision: revision(), Go: runtime.Version(),
+			a := about{Version: edition.Version(), Revision: edition.Revision(), Go: runtime.Version(),
 				System: runtime.GOOS + "/" + runtime.GOARCH}
 			return p.print(a, func(w io.Writer) { fmt.Fprintf(w, "shai %s, %s, %s\n", a.Version, a.Go, a.System) })
 		}),
 	}
-}
-
-// release is set by the linker when a release is built.
-var release = ""
-
-// version returns the release, or the revision that a development build was made from.
-func version() string {
-	if release != "" {
-		return release
-	}
-	if r := revision(); r != "" {
-		return fmt.Sprintf("development (%.12s)", r)
-	}
-	return "development"
-}
-
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return ""
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,7 @@ import (
 
 func (p *program) taskCommand() *cobra.Command {
 	var wait bool
-	start := p.taskActionCommand("start", "Start a task in its sandbox",
+	start := p.taskActionCommand("start", printTask, "Start a task in its sandbox",
 		"  shai task start syse search\n  shai task start syse indexer --wait",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			status, err := client.StartTask(ctx, pipeline, task)
@@ -26,16 +28,19 @@ func (p *program) taskCommand() *cobra.Command {
 			return status, err
 		})
 	start.Flags().BoolVar(&wait, "wait", false, "return when the task has ended; the exit code is 1 if it failed")
-	stop := p.taskActionCommand("stop", "Stop a task and every process it forked", "  shai task stop syse search",
+	stop := p.taskActionCommand("stop", printTask, "Stop a task and every process it forked",
+		"  shai task stop syse search",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.StopTask(ctx, pipeline, task)
 		})
-	await := p.taskActionCommand("wait", "Wait until a task has ended", "  shai task wait syse indexer",
+	await := p.taskActionCommand("wait", printTask, "Wait until a task has ended", "  shai task wait syse indexer",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.WaitTask(ctx, pipeline, task)
 		})
-	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, p.taskListCommand(),
-		p.taskLogCommand())
+	status := p.taskActionCommand("status", printTaskAndRun, "Show the state of a task, and its last run",
+		"  shai task status syse indexer\n  shai task status syse indexer --output json", statusOfTask)
+	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, status,
+		p.taskListCommand(), p.taskLogCommand())
 }
 
 func (p *program) taskLogCommand() *cobra.Command {
@@ -73,9 +78,25 @@ log. With --as, the policies decide whether a user may. Each reading is recorded
 	return command
 }
 
+// statusOfTask finds a task in the monitor's status.
+func statusOfTask(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return api.TaskStatus{}, err
+	}
+	for _, one := range status.Pipelines {
+		at := slices.IndexFunc(one.Tasks, func(t api.TaskStatus) bool { return t.Name == task })
+		if one.Name == pipeline && at >= 0 {
+			return one.Tasks[at], nil
+		}
+	}
+	return api.TaskStatus{}, api.NotFound("task "+pipeline+"/"+task, "see shai task list", "there is no such task")
+}
+
 type taskAction func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error)
 
-func (p *program) taskActionCommand(verb, short, example string, do taskAction) *cobra.Command {
+func (p *program) taskActionCommand(verb string, show func(io.Writer, string, api.TaskStatus), short, example string,
+	do taskAction) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " PIPELINE TASK", Short: short, Example: example,
 		Args:              takes("PIPELINE", "TASK"),
@@ -89,7 +110,7 @@ func (p *program) taskActionCommand(verb, short, example string, do taskAction) 
 			if err != nil {
 				return err
 			}
-			err = p.print(status, func(w io.Writer) { printTask(w, arguments[0], status) })
+			err = p.print(status, func(w io.Writer) { show(w, arguments[0], status) })
 			if err == nil && status.State == "Failed" {
 				return errSaid
 			}
@@ -113,6 +134,36 @@ func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
 		fmt.Fprintf(w, ": %s", printable(status.Message))
 	}
 	fmt.Fprintln(w)
+}
+
+func printTaskAndRun(w io.Writer, pipeline string, status api.TaskStatus) {
+	printTask(w, pipeline, status)
+	if status.LastRun != nil {
+		printRun(w, *status.LastRun)
+	}
+}
+
+// printRun writes which run it is, and what was denied in it.
+func printRun(w io.Writer, run api.TaskRun) {
+	fmt.Fprintf(w, "run %s: started %s", printable(run.ID), run.Started.UTC().Format(time.RFC3339))
+	if run.Ended != nil {
+		fmt.Fprintf(w, ", ended %s", run.Ended.UTC().Format(time.RFC3339))
+	}
+	if run.ExitStatus != nil {
+		fmt.Fprintf(w, ", exit status %d", *run.ExitStatus)
+	}
+	if run.Signal != "" {
+		fmt.Fprintf(w, ", signal %s", printable(run.Signal))
+	}
+	if run.Denials > 0 {
+		fmt.Fprintf(w, ", %s", counted(run.Denials, "denial"))
+	}
+	fmt.Fprintln(w)
+	for _, refusal := range run.Refusals {
+		fmt.Fprintf(w, "  denied %s: %s of %s by policy %s\n", counted(refusal.Count, "time"),
+			printable(refusal.Operation), printable(either(refusal.Conduits, "what is no conduit of the pipeline")),
+			printable(either(refusal.Policy, "none")))
+	}
 }
 
 // messages says what is to be said about a task in a table, whose last column has room.

@@ -243,6 +243,8 @@ type PipelineSpec struct {
 	Pool string `json:"pool,omitempty" rule:"default=default,name"`
 	// Rollout describes how changes reach the pool's members.
 	Rollout *Rollout `json:"rollout,omitempty"`
+	// TaskRuns describes how tasks that run once are run on the pool's members.
+	TaskRuns *TaskRuns `json:"taskRuns,omitempty"`
 }
 
 // Expectation lists the expected instances of a task.

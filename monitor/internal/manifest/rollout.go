@@ -40,6 +40,25 @@ type RolloutLimits struct {
 	MinimumSessions int `json:"minimumSessions,omitempty" rule:"default=20,min=0,max=1000000"`
 }
 
+// TaskRuns describes how tasks that run once are run, and which of their TaskRuns are kept.
+type TaskRuns struct {
+	Retries *Retries `json:"retries,omitempty"`
+	// TimeoutSeconds limits a run with all its attempts; 0: no limit.
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty" rule:"min=1,max=2592000"`
+	// The history limits are for each task on each member.
+	SuccessfulRunsHistoryLimit int `json:"successfulRunsHistoryLimit,omitempty" rule:"default=3,min=0,max=100"`
+	FailedRunsHistoryLimit     int `json:"failedRunsHistoryLimit,omitempty" rule:"default=1,min=0,max=100"`
+	// TTLSecondsAfterFinished is how long a TaskRun is kept after its end at most.
+	TTLSecondsAfterFinished int `json:"ttlSecondsAfterFinished,omitempty" rule:"min=0,max=31536000"`
+}
+
+// Retries describes how a failed run is repeated.
+type Retries struct {
+	Limit int `json:"limit,omitempty" rule:"default=0,min=0,max=100"`
+	// BackoffSeconds is the time before the first repetition. It doubles with each.
+	BackoffSeconds int `json:"backoffSeconds,omitempty" rule:"default=10,min=1,max=3600"`
+}
+
 // Share is a number of members, or a percentage of them: "2", "25%".
 type Share string
 
@@ -54,6 +73,6 @@ func (s PolicySpec) enforced() PolicySpec {
 
 // enforced returns the part of a pipeline that a monitor acts on.
 func (s PipelineSpec) enforced() PipelineSpec {
-	s.Pool, s.Rollout = "", nil
+	s.Pool, s.Rollout, s.TaskRuns = "", nil, nil
 	return s
 }

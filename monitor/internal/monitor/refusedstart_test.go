@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
 )
@@ -21,11 +22,11 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct{ name, before, after, want, counted string }{
+	tests := []struct{ name, before, after, want, counted, refused string }{
 		{"reads foreign data", "reads: [inbox-alice]", "reads: [inbox-alice, inbox-bob]", "may not read /inbox/bob",
-			"owned policy count"},
+			"owned policy count", "read of inbox-bob by owned"},
 		{"writes where another reads", "made-for, arguments: {owner: alice,", "made-for, arguments: {owner: bob,",
-			"may not write /summary", "owned taint count"},
+			"may not write /summary", "owned taint count", "write of summary by owned"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -50,6 +51,10 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 				t.Fatalf("got %v, want an error that says %q", err, test.want)
 			}
 			s.expectMeasured("afterwards", map[string]float64{"shai_denials_total minimal " + test.counted: 1})
+			run := s.monitor.pipelines["minimal"].Task("count").Status().LastRun
+			if run.State != "Failed" || run.Denials != 1 || len(run.Refusals) != 1 || shown(run.Refusals[0]) != test.refused {
+				t.Errorf("the run that did not start: %+v", run)
+			}
 			// The collector would close what was forgotten, and hide it.
 			defer debug.SetGCPercent(debug.SetGCPercent(-1))
 			before := pipelinetest.OpenDescriptors(t)
@@ -65,3 +70,5 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 		})
 	}
 }
+
+func shown(r api.TaskRefusal) string { return r.Operation + " of " + r.Conduits + " by " + r.Policy }

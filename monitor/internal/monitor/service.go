@@ -145,7 +145,7 @@ func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api
 	if p.Task(name) == nil {
 		return api.TaskStatus{}, noTask(title, p, name)
 	}
-	if err := m.startTask(ctx, p, name); err != nil {
+	if err := m.startTask(ctx, p, starting(""), name); err != nil {
 		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
 	}
 	return api.TaskStatus(p.Task(name).Status()), nil

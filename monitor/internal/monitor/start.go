@@ -13,11 +13,17 @@ import (
 
 // startTask starts a task of a pipeline, and before it every task that it needs. Called
 // with changing held.
-func (m *Monitor) startTask(ctx context.Context, p *pipeline.Pipeline, name string) error {
+func (m *Monitor) startTask(ctx context.Context, p *pipeline.Pipeline,
+	start func(*pipeline.Task, context.Context) error, name string) error {
 	if err := m.installStored(ctx, p); err != nil {
 		return err
 	}
-	return p.Task(name).Start(ctx)
+	return start(p.Task(name), ctx)
+}
+
+// starting returns what starts a task as the run of this identity, "" for a new one.
+func starting(identity string) func(*pipeline.Task, context.Context) error {
+	return func(t *pipeline.Task, ctx context.Context) error { return t.Start(ctx, identity) }
 }
 
 // installStored prepares the capability sets of an analysis that was loaded when the

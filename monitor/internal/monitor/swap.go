@@ -101,6 +101,7 @@ func (s *swap) run(ctx context.Context) error {
 		return errors.Join(api.Conflict("apply", "the previous bundle is still in force; try again", "%v", err),
 			s.resume())
 	}
+	s.inherit() // before the pipelines are in force: who waits for a run has to find it
 	if err := s.commit(); err != nil {
 		s.discard()
 		return errors.Join(api.Invalid("apply", "the previous bundle is still in force", "%v", err), s.resume())
@@ -112,6 +113,7 @@ func (s *swap) run(ctx context.Context) error {
 		if s.next[p.Name()] == nil {
 			s.monitor.forgetRuns(p.Name())
 		}
+		p.EndRuns()
 		p.Close()
 	}
 	return nil
@@ -127,6 +129,15 @@ func (s *swap) quiesce() error {
 		failures = append(failures, p.Quiesce(s.monitor.context))
 	}
 	return errors.Join(failures...)
+}
+
+// inherit passes on what the tasks have done.
+func (s *swap) inherit() {
+	for _, p := range s.coming {
+		if old := s.old[p.Name()]; old != nil {
+			p.Inherit(old)
+		}
+	}
 }
 
 // commit makes the bundle durable and puts it in force for all pipelines that are not
@@ -206,12 +217,11 @@ func (s *swap) start() error {
 		if old == nil {
 			continue
 		}
-		p.KeepDone(old)
 		for _, task := range s.running[old] {
 			if p.Task(task) == nil {
 				continue
 			}
-			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
+			if err := s.monitor.startTask(s.monitor.context, p, (*pipeline.Task).GoOn, task); err != nil {
 				return fmt.Errorf("restart task %s/%s: %w", p.Name(), task, err)
 			}
 		}
@@ -248,6 +258,9 @@ func (s *swap) rollBack(cause error) error {
 		}
 	}
 	if err := s.revert(); err != nil {
+		for _, p := range s.coming {
+			p.EndRuns()
+		}
 		failures = append(failures, err)
 		return errors.Join(api.Conflict("apply",
 			"the new bundle is in force, but the tasks of the pipelines that it changes are stopped; "+
@@ -294,7 +307,7 @@ func (s *swap) resume() error {
 	for _, p := range s.leaving {
 		p.Readmit()
 		for _, task := range s.running[p] {
-			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
+			if err := s.monitor.startTask(s.monitor.context, p, (*pipeline.Task).GoOn, task); err != nil {
 				failures = append(failures, fmt.Errorf("restart task %s/%s: %w", p.Name(), task, err))
 			}
 		}

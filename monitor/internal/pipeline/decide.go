@@ -33,6 +33,7 @@ func (p *Pipeline) decide(
 		found.Allowed, found.WouldDeny = true, found.Reason
 	case forbidden:
 		told = append(told, p.counts.Denied(who.Task, name, why))
+		p.noteDenial(who.Task, what.String(), p.manifestName(conduit), name)
 	}
 	silent := found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic()
 	if !silent {
@@ -40,6 +41,7 @@ func (p *Pipeline) decide(
 		switch {
 		case err != nil && found.Allowed:
 			p.counts.Denied(who.Task, "", metrics.Unrecorded)
+			p.noteDenial(who.Task, what.String(), p.manifestName(conduit), "")
 			found.Decision = unrecorded(err)
 		case forbidden && found.Allowed:
 			p.counts.WouldDeny(name, metrics.InAudit, why)
@@ -143,15 +145,17 @@ func (p *Pipeline) recordDecision(
 func (p *Pipeline) refused(
 	why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
 ) {
-	p.refusedBy("", why, who, what, conduit, reason, asked...)
+	p.refusedBy("", "", why, who, what, conduit, reason, asked...)
 }
 
-// refusedBy does the same for an access that a policy has forbidden.
+// refusedBy does the same for an access to the pipeline's conduits of a name that a policy has
+// forbidden.
 func (p *Pipeline) refusedBy(
-	name string, why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
+	name, conduits string, why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
 ) {
 	p.counts.Refused(what)
 	denied := p.counts.Denied(who.Task, name, why)
+	p.noteDenial(who.Task, what, conduits, name)
 	p.record(audit.Event{
 		Kind: audit.Denial, Task: who.Task, Instance: who.Instance, Operation: what,
 		Conduit: conduit, Reason: reason,

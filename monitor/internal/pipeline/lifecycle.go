@@ -28,8 +28,8 @@ func (p *Pipeline) Running() []string {
 // StopTimeout limits the time in which tasks end by themselves.
 const StopTimeout = 5 * time.Second
 
-// Quiesce ends every task and every session. No session begins until Readmit. An error
-// means that some may still be running.
+// Quiesce ends every task and every session. No session begins until Readmit. The tasks' runs go
+// on with GoOn, or end with EndRuns. An error means that some may still be running.
 func (p *Pipeline) Quiesce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, StopTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (p *Pipeline) Quiesce(ctx context.Context) error {
 	var group sync.WaitGroup
 	for i, name := range p.order {
 		group.Go(func() {
-			if err := p.tasks[name].Stop(ctx); err != nil {
+			if err := p.tasks[name].stop(ctx, true); err != nil {
 				failures[i] = fmt.Errorf("stop task %s/%s: %w", p.name, name, err)
 			}
 		})
@@ -57,6 +57,14 @@ func (p *Pipeline) awaitSessions() error {
 		return fmt.Errorf("pipeline %s: sessions that have not ended: %d", p.name, left)
 	}
 	return nil
+}
+
+// EndRuns ends the runs that Quiesce has interrupted, unless they go on in the pipeline that has
+// replaced this one.
+func (p *Pipeline) EndRuns() {
+	for _, task := range p.tasks {
+		task.runs.abandon()
+	}
 }
 
 // Readmit lets sessions begin again.
@@ -86,6 +94,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) {
 	if err := p.Quiesce(ctx); err != nil {
 		p.services.Logger.Error("pipeline did not stop", "pipeline", p.name, "error", err)
 	}
+	p.EndRuns()
 	p.Close()
 }
 
@@ -105,21 +114,34 @@ func (p *Pipeline) HandOver(next *Pipeline) {
 	p.listening, p.acceptor = nil, nil
 }
 
-// KeepDone marks the tasks as done that the old pipeline has run to their end, if their
-// specification is the same. A changed policy is no reason to run one of them again, such
-// as an indexer: its output is under the policies of the conduits that it wrote to.
-func (p *Pipeline) KeepDone(old *Pipeline) {
+// Inherit takes over what the tasks of the pipeline have done that this one replaces: their runs and,
+// if a task's specification is the same, that it was run to its end. A changed policy is no reason
+// to run such a task again, such as an indexer: its output is under the policies of the conduits
+// that it wrote to.
+func (p *Pipeline) Inherit(old *Pipeline) {
 	for name, task := range p.tasks {
 		before := old.tasks[name]
-		if before == nil || !reflect.DeepEqual(before.spec, task.spec) {
+		if before == nil {
 			continue
 		}
-		if done := before.Status(); done.State == stateSucceeded {
-			task.mu.Lock()
-			task.turn(done.State)
-			task.message, task.since = done.Message, *done.Since
-			task.mu.Unlock()
-		}
+		task.inherit(before)
+	}
+}
+
+func (t *Task) inherit(before *Task) {
+	before.mu.Lock()
+	state, message, since, completed := before.state, before.message, before.since, before.completed
+	before.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runs = before.runs
+	if !reflect.DeepEqual(before.spec, t.spec) {
+		return
+	}
+	t.completed = completed
+	if state == stateSucceeded {
+		t.turn(state)
+		t.message, t.since = message, since
 	}
 }
 

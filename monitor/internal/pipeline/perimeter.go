@@ -133,7 +133,8 @@ func (t *Task) directoryRights(r *role, place placement, conduit policy.Conduit)
 		found := t.pipeline.decideAhead(r.subject, wanted.what, conduit)
 		if !found.Allowed {
 			name, why := causeOf(found, conduit)
-			t.pipeline.refusedBy(name, why, r.subject, wanted.what.String(), place.directory, found.Reason)
+			t.pipeline.refusedBy(name, t.pipeline.manifestName(conduit), why, r.subject, wanted.what.String(),
+				place.directory, found.Reason)
 			return 0, fmt.Errorf("%s may not %s %s: %s", r.name, wanted.what, place.directory, found.Reason)
 		}
 		rights |= wanted.right

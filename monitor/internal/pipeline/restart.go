@@ -64,22 +64,21 @@ func (t *Task) restart() {
 // relaunch starts the program again. Called with mu held.
 func (t *Task) relaunch() {
 	if err := t.launch(t.pipeline.services.Context); err != nil {
-		t.turn(stateFailed)
-		t.message = err.Error()
-		close(t.ready)
-		close(t.ended)
+		t.failToStart(err)
 	}
 }
 
-// cancelRestart stops a task that waits for its restart. Called with mu held.
-func (t *Task) cancelRestart() {
+// cancelRestart stops a task that waits for its restart, or only interrupts its run. Called with
+// mu held.
+func (t *Task) cancelRestart(interrupts bool) {
 	if t.waiting == nil {
 		return
 	}
 	t.waiting.Stop()
 	t.waiting = nil
 	t.turn(stateStopped)
-	t.message = ""
+	t.message, t.interrupted = "", interrupts
+	t.endRun(nil)
 	close(t.ready)
 	close(t.ended)
 }

@@ -35,6 +35,9 @@ type TaskStatus struct {
 	Restarts int
 	LastEnd  string
 	Output   string // the label of what it prints: the obligations on it
+	// Completed says of a task that runs once that it has succeeded, in its last run or an earlier one.
+	Completed bool
+	LastRun   *Run // the present or last one; nil: none
 }
 
 // SessionStatus is one live session of a worker.

@@ -40,6 +40,7 @@ type Task struct {
 	acting     atomic.Pointer[acting] // of the present or last start
 
 	seen observed
+	runs *runs // of the tasks that it has replaced, too
 
 	mu       sync.Mutex
 	state    string // turn changes it
@@ -55,11 +56,15 @@ type Task struct {
 	ready    chan struct{} // closed when it can serve or has ended
 	ended    chan struct{} // closed when it has ended and is not restarted
 	stopping chan struct{} // closed when stop has been called
+	// interrupted says that stopping ends the program, and not the run.
+	interrupted bool
+	// completed says that a task that runs once has succeeded with its present specification.
+	completed bool
 }
 
 // newTask prepares a task, the first of the tasks, and the others, that its program may become.
 func newTask(p *Pipeline, tasks []manifest.Task, bind Bind) (_ *Task, err error) {
-	t := &Task{pipeline: p, name: tasks[0].Metadata.Name, spec: tasks[0].Spec}
+	t := &Task{pipeline: p, name: tasks[0].Metadata.Name, spec: tasks[0].Spec, runs: new(runs)}
 	t.turn(stateStopped)
 	if t.roles, err = rolesOf(p, tasks, bind); err != nil {
 		return nil, err
@@ -124,7 +129,30 @@ func (t *Task) markReady() {
 // Start launches the task unless it is running. It returns when the program has begun,
 // but does not wait until it is ready. Starts of a pipeline's tasks do not overlap, nor with
 // PrepareSets.
-func (t *Task) Start(ctx context.Context) error {
+//
+// With an identity, it does nothing if the task has, or had, the run of this identity, and returns
+// ErrBusy if another run goes on.
+func (t *Task) Start(ctx context.Context, identity string) error {
+	if err := t.pipeline.openKeyValue(ctx); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case identity != "" && t.runs.knows(identity):
+		return nil
+	case t.started != nil && identity != "":
+		return ErrBusy
+	case t.started != nil:
+		return nil
+	}
+	t.cancelRestart(false)
+	t.runs.begin(identity)
+	return t.begin(ctx)
+}
+
+// GoOn launches the task again after its pipeline was quiesced, in the same run.
+func (t *Task) GoOn(ctx context.Context) error {
 	if err := t.pipeline.openKeyValue(ctx); err != nil {
 		return err
 	}
@@ -133,19 +161,32 @@ func (t *Task) Start(ctx context.Context) error {
 	if t.started != nil {
 		return nil
 	}
-	t.cancelRestart()
-	t.deaths, t.restarts, t.lastEnd = 0, 0, ""
+	if !t.runs.goOn() {
+		t.runs.begin("")
+	}
+	return t.begin(ctx)
+}
+
+// begin launches the program of a run. Called with mu held.
+func (t *Task) begin(ctx context.Context) error {
+	t.deaths, t.restarts, t.lastEnd, t.interrupted = 0, 0, "", false
 	t.turn(stateStarting)
 	t.message, t.since = "", time.Now()
 	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	err := t.launch(ctx)
 	if err != nil {
-		t.turn(stateFailed)
-		t.message = err.Error()
-		close(t.ready)
-		close(t.ended)
+		t.failToStart(err)
 	}
 	return err
+}
+
+// failToStart ends a run whose program does not start. Called with mu held.
+func (t *Task) failToStart(err error) {
+	t.turn(stateFailed)
+	t.message = err.Error()
+	t.runs.end(stateFailed, t.message, nil)
+	close(t.ready)
+	close(t.ended)
 }
 
 // launch starts the program. Called with mu held.
@@ -240,7 +281,7 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 		t.message = ""
 	case t.spec.Run == "Once" && err == nil:
 		t.turn(stateSucceeded)
-		t.message = ""
+		t.message, t.completed = "", true
 	default:
 		t.turn(stateFailed)
 		t.message = describeEnd(err)
@@ -248,10 +289,21 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
 		Reason: strings.TrimSpace(t.state + " " + t.message)})
 	if t.state == stateFailed && t.spec.Run == "Always" && wasReady {
+		t.runs.restarted(err)
 		t.restart()
 		return
 	}
+	t.endRun(err)
 	close(t.ended)
+}
+
+// endRun ends the run of a program that has ended, or interrupts it. Called with mu held.
+func (t *Task) endRun(err error) {
+	if t.interrupted && t.state == stateStopped {
+		t.runs.interrupt()
+		return
+	}
+	t.runs.end(t.state, t.message, err)
 }
 
 func describeEnd(err error) string {
@@ -263,11 +315,26 @@ func describeEnd(err error) string {
 
 // Stop ends the program and every process that it forked. After it the task can be
 // started again.
-func (t *Task) Stop(ctx context.Context) error {
+func (t *Task) Stop(ctx context.Context) error { return t.stop(ctx, false) }
+
+// StopRun does the same if the run of this identity goes on. One that has not begun never will.
+func (t *Task) StopRun(ctx context.Context, identity string) error {
+	t.mu.Lock()
+	t.runs.forbid(identity)
+	t.mu.Unlock()
+	if !t.runs.goesOn(identity) {
+		return nil
+	}
+	return t.stop(ctx, false)
+}
+
+// stop ends the program. If it only interrupts the run, GoOn continues that.
+func (t *Task) stop(ctx context.Context, interrupts bool) error {
 	t.mu.Lock()
 	started, ended := t.started, t.ended
-	t.cancelRestart()
+	t.cancelRestart(interrupts)
 	if started != nil && !t.isStopping() {
+		t.interrupted = interrupts
 		close(t.stopping)
 	}
 	t.mu.Unlock()
@@ -291,13 +358,34 @@ func (t *Task) isStopping() bool {
 	}
 }
 
+// AwaitRun waits until a run has ended, and returns it; ErrUnknownRun if the task has not had it.
+func (t *Task) AwaitRun(ctx context.Context, identity string) (*Run, error) {
+	_, done, err := t.runs.named(identity)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-done:
+		return t.Run(identity)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Run returns a run of the task; ErrUnknownRun if the task has not had it.
+func (t *Task) Run(identity string) (*Run, error) {
+	found, _, err := t.runs.named(identity)
+	return found, err
+}
+
 // Status returns the task's status.
 func (t *Task) Status() TaskStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	status := TaskStatus{
 		Name: t.name, Run: t.run(), State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
-		Enforcement: t.enforcement(), Output: t.acting.Load().outputLabel().String(),
+		Enforcement: t.enforcement(), Output: t.acting.Load().outputLabel().String(), LastRun: t.runs.last(),
+		Completed: t.completed,
 	}
 	if t.started != nil {
 		status.PID = t.started.PID()

@@ -401,9 +401,9 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 func endOf(status unix.WaitStatus) error {
 	switch {
 	case status.Signaled():
-		return fmt.Errorf("killed by %s", unix.SignalName(status.Signal()))
+		return Ended{Signal: unix.SignalName(status.Signal())}
 	case status.ExitStatus() != 0:
-		return fmt.Errorf("exited with status %d", status.ExitStatus())
+		return Ended{Status: status.ExitStatus()}
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import analyses, definitions, policies, references
+from shai_operator.reconcile import analyses, definitions, policies, references, task_run_objects
 from shai_operator.reconcile.objects import namespace
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class DefinitionController:
             case "Pipeline":
                 plan = definitions.pipeline(obj, self._verdicts.found, inventory, now)
                 plan.add(*analyses.of_pipeline(obj, inventory, now).actions)
+                plan.add(*task_run_objects.history(obj, inventory).actions)
             case "Principal":
                 plan = definitions.principal(obj, now)
             case _:

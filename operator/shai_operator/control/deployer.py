@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shai_operator.control.bringup import BringUpError, bring_up
+from shai_operator.control.bringup import BringUp, BringUpError
 from shai_operator.control.jobs import CancelledError
 from shai_operator.control.member_observer import failure
+from shai_operator.monitors import reading
 from shai_operator.monitors.errors import MonitorError, MonitorUnreachableError
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.members import Progress
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from shai_operator.control.jobs import Job
     from shai_operator.control.member_observer import MemberObserver
     from shai_operator.control.services import Services
-    from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor
+    from shai_operator.reconcile import members
+    from shai_operator.reconcile.members import ApplyBundle, Monitor
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.pools import CompareBundles
 
@@ -58,7 +60,7 @@ class Deployer:
 
         self._begin(pool, "apply", action.member.name, work)
 
-    def bring_up(self, pool: Object, action: BringUp, monitor: Monitor | None) -> None:
+    def bring_up(self, pool: Object, action: members.BringUp, monitor: Monitor | None) -> None:
         """Start the tasks and analyses of a member's bundle."""
         if monitor is None:
             return  # the monitor does not answer any more, which the next observation reports
@@ -71,8 +73,12 @@ class Deployer:
                 self._services.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
 
             try:
-                client = self._members.client(action.member.name)
-                await job.unless_cancelled(bring_up(client, monitor, action.pipelines, tell))
+                called = action.member.name
+                client = self._members.client(called)
+                # What was observed can be older than the end of the last bring-up: its tasks would run once more.
+                present = reading.monitor(await client.status())
+                start = BringUp(called, client, present, self._services.runner, tell)
+                await job.unless_cancelled(start.run(action.pipelines))
             except (BringUpError, MonitorError, CancelledError) as error:
                 if job.cancel.is_set():
                     return  # another job has superseded this one, and decides what runs

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object, Reference
     from shai_operator.reconcile.runs import StartAnalysis
 
+_UNAVAILABLE = 503
 PROGRESS_SECONDS = 0.5
 """How long progress may be delayed before it is written: an analysis reports far more often than a status should be
 written."""
@@ -91,11 +92,17 @@ class RunController:
         known = None if seen is None else seen.of(name)
         monitor = None if known is None else known.monitor
         bundle = monitor.hash if monitor else ""
-        job = self._jobs.get(_key(uid(run), name))
-        if job is not None:
-            return _followed(name, bundle, job)
+        key = _key(uid(run), name)
+        job = self._jobs.get(key)
         away = "cannot be reached, of which the JailPool's status says more" if known and known.unreachable else ""
         reason = away or _unready(monitor, spec(run)["pipeline"])
+        if job is not None and job.done and _lost(job.error) and known is not None:
+            if reason:
+                return MemberRun(name, State.RUNNING, bundle)  # it is asked again when it is back
+            self._jobs.forget(key)
+            job = None
+        if job is not None:
+            return _followed(name, bundle, job)
         return MemberRun(name, State.UNREADY if reason else State.PENDING, bundle, error=reason)
 
     def _start(self, ref: Reference, run: Object, wanted: StartAnalysis) -> None:
@@ -110,9 +117,16 @@ class RunController:
                 job.progress = progress
                 self._loop.queue.add_after(ref, PROGRESS_SECONDS)
 
-            client = seen.client(wanted.member)
-            request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
-            return await job.unless_cancelled(request)
+            try:
+                client = seen.client(wanted.member)
+                request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
+                return await job.unless_cancelled(request)
+            except MonitorError as error:
+                if _lost(error):
+                    known = seen.of(wanted.member)  # what was observed before is over
+                    known.monitor, known.unreachable = None, str(error)
+                    seen.look_now()
+                raise
 
         self._asked.setdefault(ref, _Asked(uid(run))).members.add(wanted.member)
         self._jobs.start(_key(uid(run), wanted.member), work, lambda: self._loop.queue.add(ref))
@@ -140,6 +154,11 @@ class RunController:
 def _key(run: str, member: str) -> str:
     """Return the key of the job that asks a member for the run with this uid."""
     return f"analysis/{run}/{member}"
+
+
+def _lost(error: Exception | None) -> bool:
+    """Whether the monitor ended, or was not reached: the analysis is over, and has not failed."""
+    return isinstance(error, MonitorError) and error.status == _UNAVAILABLE
 
 
 def _followed(name: str, bundle: str, job: Job) -> MemberRun:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shai_operator.control.loop import Loop
     from shai_operator.control.release_store import ReleaseStore
     from shai_operator.control.settings import Settings
+    from shai_operator.control.task_runner import TaskRunner
     from shai_operator.control.verdicts import Verdicts
     from shai_operator.providers.interface import Provider, Surveyor
 
@@ -39,3 +40,4 @@ class Services:
     surveyors: Mapping[str, Surveyor]
     """Those of the providers that look at hosts before they place members."""
     tls: ClientTLS
+    runner: TaskRunner

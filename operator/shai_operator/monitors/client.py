@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote, urlencode
 
 import aiohttp
 
@@ -105,6 +106,16 @@ class MonitorClient:
     async def task(self, pipeline: str, task: str, verb: str) -> dict[str, Any]:
         """Do ``start``, ``stop`` or ``wait`` for a task; return its state."""
         return await self._call("POST", f"/v1/pipelines/{pipeline}/tasks/{task}:{verb}", shapes.TASK, None, LONG)
+
+    async def run(self, method: str, pipeline: str, task: str, identity: str, started: str) -> dict[str, Any]:
+        """Start a run of a task (PUT), wait for its end (GET) or end it (DELETE); return its state.
+
+        The run has the caller's ``identity``, so that a request can be repeated. ``started`` is when the monitor has to
+        have started: one that started later has ended the run, or never began it, and refuses with status 412.
+        """
+        query = urlencode({"started": started})
+        path = f"/v1/pipelines/{quote(pipeline, '')}/tasks/{quote(task, '')}/runs/{quote(identity, '')}?{query}"
+        return await self._call(method, path, shapes.RUN, None, LONG)
 
     async def _call(
         self,

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shai_operator.monitors.errors import MonitorAnswerError
 from shai_operator.monitors.shapes import LARGEST
+from shai_operator.reconcile.attempts import Ending, Reason, Refusal
 from shai_operator.reconcile.bundles import label_parts
 from shai_operator.reconcile.members import Monitor, Sample
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+_RUNNING, _SUCCEEDED = "Running", "Succeeded"
+_LARGEST_EXIT = 255
+_REFUSALS_LISTED = 8
 _FAMILIES = ("shai_sessions", "shai_decisions", "shai_decision_seconds")
 
 
@@ -27,12 +31,30 @@ def monitor(status: Mapping[str, Any]) -> Monitor:
         reason=status["reason"],
         bundle=bundle["label"],
         hash=bundle["hash"],
-        tasks={(pipeline["name"], task["name"]): task["state"] for pipeline in pipelines for task in pipeline["tasks"]},
+        started=status["started"],
+        tasks={(pipeline["name"], task["name"]): _state(task) for pipeline in pipelines for task in pipeline["tasks"]},
         analyzed=frozenset(
             pipeline["name"] for pipeline in pipelines if _analyzed(pipeline["lastAnalysis"], bundle["hash"])
         ),
         backend="" if machine["enforcement"] == "none" else machine["backend"],
         sessions=min(sum(pipeline["sessionTotal"] for pipeline in pipelines), LARGEST),
+    )
+
+
+def ending(run: Mapping[str, Any]) -> Ending | None:
+    """Read how a run of a task has ended; None: it goes on."""
+    if run["state"] == _RUNNING:
+        return None
+    code = run["exitStatus"]
+    exited = run["state"] == _SUCCEEDED or 0 < code <= _LARGEST_EXIT
+    return Ending(
+        reason=Reason(run["state"]),
+        message=run["message"],
+        exit_code=code if exited else None,
+        signal=run["signal"],
+        restarts=run["restarts"],
+        denials=run["denials"],
+        refusals=tuple(Refusal(**refusal) for refusal in run["refusals"][:_REFUSALS_LISTED]),
     )
 
 
@@ -58,6 +80,11 @@ def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | No
         refusals=denied,
         microseconds=_count(sums, "shai_decision_seconds_sum", 1e6),
     )
+
+
+def _state(task: Mapping[str, Any]) -> str:
+    """Return a task's state; one that has done its work is not undone when it is run again."""
+    return _SUCCEEDED if task["completed"] else str(task["state"])
 
 
 def _sums(metrics: str) -> dict[str, float]:

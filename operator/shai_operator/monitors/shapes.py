@@ -49,13 +49,22 @@ STATUS: Shape = {
     "pipelines": [
         {
             "name": NAME,
-            "tasks": [{"name": NAME, "state": NAME}],
+            "tasks": [{"name": NAME, "state": NAME, "completed": bool}],
             "sessionTotal": int,
             "lastAnalysis": {"hash": _HASH, "succeeded": bool},
         }
     ],
 }
 TASK: Shape = {"state": NAME, "message": TEXT}
+RUN: Shape = {
+    "state": Text(pattern="Running|Succeeded|Failed|Stopped"),
+    "exitStatus": int,
+    "signal": Text(32),
+    "message": TEXT,
+    "restarts": int,
+    "denials": int,
+    "refusals": [{"operation": Text(256, ".+"), "conduits": Text(256), "policy": Text(256), "count": int}],
+}
 PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": [TEXT]}
 PROGRESS: Shape = {"phase": Text(256), "done": int, "total": int}
 VALIDATION: Shape = {

@@ -14,5 +14,6 @@ The modules that decide about each kind, and write its conditions:
   whose members are: `tenancy`, `assignment`; reasons of members: `members`
 - OfflineAnalysis: `analyses`
 - AnalysisRun: `runs`
+- TaskRun: `task_runs`
 - Benchmark: `benchmarks`
 """

@@ -41,7 +41,7 @@ _FORMER_DIGITS = 12
 """Digits in the names that an earlier version of the operator gave to releases; these can still be read."""
 _OPERATORS_OWN = {
     "Policy": ("rollout", "revisionHistoryLimit"),
-    "Pipeline": ("rollout", "pool"),
+    "Pipeline": ("rollout", "pool", "taskRuns"),
     "Principal": ("allowedNamespaces",),
 }
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

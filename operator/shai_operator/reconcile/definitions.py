@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import addresses, conditions, policies, references, shares, sources, tenancy, tenants
+from shai_operator.reconcile import (
+    addresses,
+    conditions,
+    order,
+    policies,
+    references,
+    shares,
+    sources,
+    tenancy,
+    tenants,
+)
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
 from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
@@ -70,7 +80,14 @@ def task(obj: Object, verdict: Verdict | None, inventory: Inventory, now: dateti
 def pipeline(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
     """Return the operator's part of a Pipeline's status: whether it can run, and whether it runs."""
     accepted = acceptance(obj, verdicts, inventory)
-    return _plan(obj, [accepted, _ready(obj, accepted, inventory)], {}, now)
+    ready = _ready(obj, accepted, inventory)
+    return _plan(obj, [accepted, ready], {"graph": order.rows(_graph(obj, inventory))}, now)
+
+
+def _graph(obj: Object, inventory: Inventory) -> order.Graph:
+    """Return the order of a pipeline's tasks, as far as they exist."""
+    found = {task: inventory.find("Task", namespace(obj), task) for task in references.tasks(obj)}
+    return order.graph(obj, {task: known for task, known in found.items() if known is not None})
 
 
 def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import references
+from shai_operator.reconcile import references, task_run_members
 from shai_operator.reconcile.objects import Reference, deleting, name, namespace, reference, spec, status, uid
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ _KINDS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
 def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
     """Yield the references that depend on an object that was created, changed (from ``before``) or deleted."""
     kind, space = obj["kind"], namespace(obj)
+    if kind in {"AnalysisRun", "TaskRun"}:
+        yield from _of_run(obj, space) if kind == "AnalysisRun" else _of_task_run(obj, inventory)
+        return
     if kind in _KINDS and (before is None or spec(before) != spec(obj)):
         yield Reference(DEFINITIONS, "", space)
     match kind:
@@ -39,8 +42,6 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
             yield from _of_pipeline(obj, before, inventory)
         case "JailPool":
             yield from _of_pool(obj, before, inventory)
-        case "AnalysisRun":
-            yield from _of_run(obj, space)
         case "Namespace":
             yield from _of_namespace(obj, before, inventory)
 
@@ -77,6 +78,9 @@ def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> It
         for other in inventory.all(kind, space):
             if spec(other).get("pipeline") == name(obj):
                 yield reference(other)
+    for run in inventory.all("TaskRun", space):
+        if spec(run).get("pipeline") == name(obj) and not task_run_members.finished(run):
+            yield reference(run)
 
 
 def _of_pool(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
@@ -111,6 +115,15 @@ def _of_run(run: Object, space: str) -> Iterator[Reference]:
     if spec(run).get("offlineAnalysis"):
         yield Reference("OfflineAnalysis", space, str(spec(run)["offlineAnalysis"]))
     yield Reference("Pipeline", space, str(spec(run).get("pipeline", "")))
+
+
+def _of_task_run(run: Object, inventory: Inventory) -> Iterator[Reference]:
+    """Yield its pipeline, which keeps only the last runs, and the runs that may wait for this one."""
+    space, pipeline = namespace(run), str(spec(run).get("pipeline", ""))
+    yield Reference("Pipeline", space, pipeline)
+    for other in task_run_members.of_task(inventory, space, pipeline, str(spec(run).get("task", ""))):
+        if not task_run_members.finished(other) and name(other) != name(run):
+            yield reference(other)
 
 
 def _differ(field: str, before: Object, after: Object) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from shai_operator.reconcile import order
 from shai_operator.reconcile.bundles import label_parts
 from shai_operator.reconcile.objects import spec
 from shai_operator.reconcile.tenants import NOBODY, Tenant
@@ -97,6 +98,8 @@ class Monitor:
     """Label of the bundle in force."""
     hash: str = ""
     """The monitor's own hash of the bundle."""
+    started: str = ""
+    """When it started, as it says it: identifies the process."""
     tasks: Mapping[tuple[str, str], str] | None = None
     """State of each task, by pipeline and task; None when they are not known."""
     analyzed: frozenset[str] = frozenset()
@@ -232,8 +235,8 @@ class ApplyBundle:
 class BringUp:
     """Start the tasks and analyses of a member's bundle, as a job of kind ``bringUp``.
 
-    For each pipeline: start each task of ``once`` that has not succeeded and wait for its end, run the analysis unless
-    the last one is of the bundle in force, then start each task of ``always`` that does not run.
+    For each pipeline: run each task of ``once`` that has not succeeded to its end, in their order, run the analysis
+    unless the last one is of the bundle in force, then start each task of ``always`` that does not run.
     """
 
     member: Place
@@ -242,11 +245,16 @@ class BringUp:
 
 @dataclass(frozen=True)
 class PipelineTasks:
-    """The tasks of a pipeline, in the order in which they are started."""
+    """The tasks of a pipeline.
+
+    Those that run once start as soon as the tasks in ``after`` have ended, the others after all of them.
+    """
 
     pipeline: str
     once: tuple[str, ...]
     always: tuple[str, ...]
+    namespace: str = ""
+    after: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -281,11 +289,15 @@ def tasks(release: Release) -> tuple[PipelineTasks, ...]:
         raised = {task for one in specs.values() for task in one.get("raisesTo", ())}
         named = [task for task in specs if task not in raised]
         ends = {task for task in named if specs[task].get("run") == "Once"}
+        objects = {task: release.objects["Task", task] for task in specs}
+        graph = order.graph(pipeline, objects)
         found.append(
             PipelineTasks(
                 pipeline["metadata"]["name"],
                 tuple(task for task in named if task in ends),
                 tuple(task for task in named if task not in ends),
+                release.namespace,
+                {task: graph.before(task) for task in named if task in ends},
             )
         )
     return tuple(found)

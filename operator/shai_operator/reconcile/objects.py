@@ -25,6 +25,7 @@ PLURALS = {
     "FactSource": "factsources",
     "Principal": "principals",
     "Task": "tasks",
+    "TaskRun": "taskruns",
     "Pipeline": "pipelines",
     "JailPool": "jailpools",
     "OfflineAnalysis": "offlineanalyses",

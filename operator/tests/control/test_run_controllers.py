@@ -92,6 +92,8 @@ class World:
     client: MonitorClient
     inventory: Inventory = field(default_factory=Inventory)
     monitor: Monitor | None = field(default_factory=lambda: Monitor(ready=True, hash=HASH, tasks=TASKS))
+    unreachable: str = ""
+    looks: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[dict[str, Any]] = field(default_factory=list)
     broken_off: asyncio.Event = field(default_factory=asyncio.Event)
@@ -120,10 +122,13 @@ class World:
         return reference(obj)
 
     def members(self, pool: str) -> MemberObserver | None:
-        seen = SimpleNamespace(monitor=self.monitor, unreachable="")
-        return (
-            cast("MemberObserver", SimpleNamespace(of=lambda _: seen, client=lambda _: self.client)) if pool else None
-        )
+        if not pool:
+            return None
+        seen = SimpleNamespace(of=lambda _: self, client=lambda _: self.client, look_now=self.look_now)
+        return cast("MemberObserver", seen)
+
+    def look_now(self) -> None:
+        self.looks += 1
 
     def succeeded(self, ref: Reference) -> tuple[str, str, str]:
         (found,) = status(self.inventory.get(ref) or {})["conditions"]
@@ -257,16 +262,25 @@ async def test_a_member_that_is_not_ready_is_not_asked(tmp_path: Path, monitor: 
         assert world.asked == []
 
 
-async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
+async def test_a_monitor_that_ends_during_a_run_is_asked_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as world, MonitorClient(socket=tmp_path / "gone.sock") as gone:
-        world.client = gone
+        serves, world.client = world.client, gone
         controller, ref = runs(world), world.put(run())
         await controller.reconcile(ref)
         await world.ended(ANALYSIS_JOB)
-        await controller.reconcile(ref)
-        assert world.succeeded(ref)[:2] == ("False", "Failed")
-        assert "main-0: its monitor does not answer or is not ready; the operator's log" in world.succeeded(ref)[2]
+        assert await controller.reconcile(ref) == 5.0, "it waits for the monitor, and does not ask on and on"
+        assert world.succeeded(ref)[:2] == ("Unknown", "Running")
         assert "gone.sock" not in json.dumps(world.inventory.get(ref)), "where it is is not for authors of pipelines"
+        assert (world.monitor, "gone.sock" in world.unreachable, world.looks) == (None, True, 1)
+        assert not world.jobs.running(ANALYSIS_JOB)
+
+        world.client, world.monitor, world.unreachable = serves, Monitor(ready=True, hash=HASH, tasks=TASKS), ""
+        await controller.reconcile(ref)
+        await until_async(lambda: len(world.asked) == 1)
+        world.gate.set()
+        await world.ended(ANALYSIS_JOB)
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("True", "Complete")
 
 
 class Generator:

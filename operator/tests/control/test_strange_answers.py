@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp import web
 
-from shai_operator.control.bringup import BringUpError, bring_up
+from shai_operator.control.bringup import BringUp, BringUpError, Runner
 from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors import reading
 from shai_operator.monitors.client import MonitorClient
@@ -255,13 +255,14 @@ async def test_texts_of_monitors_are_clean_and_short(tmp_path: Path) -> None:
         assert refused.value.status == 409
         for text in (str(refused.value), *refused.value.errors):
             assert_clean(text)
-    pipelines = [PipelineTasks("p", ("t",), ())]
+    pipelines = [PipelineTasks("p", (), ("t",))]
     failed = says(json.dumps({"state": "Failed", "message": TEXT}))
     state = says(json.dumps({"reason": TEXT, "bundle": {"label": short}}))
     async with asking(tmp_path, status=state, tasks=failed) as client:
         monitor = reading.monitor(await client.status())
         assert_clean(monitor.reason)
         assert len(monitor.bundle) == 64, "the schema allows no more"
+        analyzed = Monitor(ready=True, analyzed=frozenset({"p"}))
         with pytest.raises(BringUpError) as error:
-            await bring_up(client, Monitor(ready=True), pipelines, lambda _: None)
+            await BringUp("m-0", client, analyzed, cast("Runner", None), lambda _: None).run(pipelines)
         assert_clean(error.value.args[0].removesuffix("; see its log on the member")[:LONGEST])

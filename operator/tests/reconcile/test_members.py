@@ -100,7 +100,9 @@ def test_who_waits_for_a_host_says_so(kind: str) -> None:
 
 
 def test_the_tasks_of_a_release_are_in_the_order_of_their_start() -> None:
-    assert members.tasks(RELEASE) == (PipelineTasks("syse", ("indexer",), ("search", "worker")),)
+    assert members.tasks(RELEASE) == (
+        PipelineTasks("syse", ("indexer",), ("search", "worker"), "search", {"indexer": frozenset()}),
+    )
 
 
 def test_tasks_that_others_become_are_not_started() -> None:
@@ -113,7 +115,7 @@ def test_tasks_that_others_become_are_not_started() -> None:
         pipeline,
     ]
     release = bundles.release("default", "p", map(bundles.manifest, objects), {})
-    assert members.tasks(release) == (PipelineTasks("p", ("drafting",), ()),)
+    assert members.tasks(release) == (PipelineTasks("p", ("drafting",), (), "p", {"drafting": frozenset()}),)
 
 
 # Rows.

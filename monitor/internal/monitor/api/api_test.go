@@ -52,6 +52,7 @@ func TestCalls(t *testing.T) {
 		Remove: []api.Fact{apitest.Fact("friends/alice", "friend", policy.String("bob"))},
 		Add:    []api.Fact{apitest.Fact("blacklist/de", "blocked", policy.Integer(17), policy.Time(apitest.Began))},
 	}
+	run := api.TaskRunRequest{Pipeline: "syse", Task: "a/b", ID: "0c3f-1/2", Started: apitest.Began}
 	for _, test := range []struct {
 		name string
 		do   func(api.Calls) (any, error)
@@ -77,6 +78,9 @@ func TestCalls(t *testing.T) {
 			return s.TaskLog(ctx, api.TaskLogRequest{Pipeline: "syse", Task: "a/b", As: "bob", Region: "de"})
 		}},
 		{"wait", func(s api.Calls) (any, error) { return s.WaitTask(ctx, "syse", "indexer") }},
+		{"start run", func(s api.Calls) (any, error) { return s.StartRun(ctx, run) }},
+		{"await run", func(s api.Calls) (any, error) { return s.AwaitRun(ctx, run) }},
+		{"stop run", func(s api.Calls) (any, error) { return s.StopRun(ctx, run) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want, wantErr := test.do(direct)

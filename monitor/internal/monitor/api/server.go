@@ -70,6 +70,9 @@ func onSocket(next http.Handler) http.Handler {
 	})
 }
 
+// taskRuns is the address of a run.
+const taskRuns = "/v1/pipelines/{pipeline}/tasks/{task}/runs/{run}"
+
 func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request) error {
 	return map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST /v1/bundles":                              h.apply,
@@ -86,6 +89,9 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"PUT /v1/pipelines/{pipeline}/mode":             h.mode,
 		"POST /v1/pipelines/{pipeline}/tasks/{do}":      h.task,
 		"GET /v1/pipelines/{pipeline}/tasks/{task}/log": h.taskLog,
+		"PUT " + taskRuns:                               h.taskRun(Service.StartRun),
+		"GET " + taskRuns:                               h.taskRun(Service.AwaitRun),
+		"DELETE " + taskRuns:                            h.taskRun(Service.StopRun),
 		"GET /healthz":                                  healthy,
 		"GET /readyz":                                   h.ready,
 	}

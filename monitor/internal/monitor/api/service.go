@@ -69,4 +69,18 @@ type Calls interface {
 
 	// WaitTask returns when the task has ended: "Succeeded", "Failed" or "Stopped".
 	WaitTask(ctx context.Context, pipeline, task string) (TaskStatus, error)
+
+	// StartRun starts a task as the run of this identity and returns it, or returns the run if the
+	// task has, or had, it already: a request that is repeated starts nothing twice. The problem has
+	// the status Conflict if another run goes on or the task does not start, and
+	// PreconditionFailed if the monitor has started anew since request.Started.
+	StartRun(ctx context.Context, request TaskRunRequest) (TaskRun, error)
+
+	// AwaitRun returns a run when it has ended, or NotFound if the monitor does not know it: it knows
+	// the last ones of each task since its own start.
+	AwaitRun(ctx context.Context, request TaskRunRequest) (TaskRun, error)
+
+	// StopRun ends a run with every process that it forked, if it goes on, and returns it. A run that
+	// has not begun never will: a start that was on its way starts nothing.
+	StopRun(ctx context.Context, request TaskRunRequest) (TaskRun, error)
 }

@@ -109,6 +109,9 @@ type TaskStatus struct {
 	Restarts int    `json:"restarts,omitempty"`
 	LastEnd  string `json:"lastEnd,omitempty"`
 	Output   string `json:"output,omitempty"` // the label of what it prints: the obligations on it
+	// of a task that runs once: it has succeeded, in its last run or an earlier one
+	Completed bool     `json:"completed,omitempty"`
+	LastRun   *TaskRun `json:"lastRun,omitempty"` // the present or last one; nil: none
 }
 
 // SessionStatus is one live session of a worker.

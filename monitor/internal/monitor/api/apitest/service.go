@@ -256,6 +256,32 @@ func (s *Service) WaitTask(_ context.Context, pipeline, task string) (api.TaskSt
 	return status, s.call("wait %s/%s", pipeline, task)
 }
 
+// run returns a run that has ended in this state.
+func (s *Service) run(verb string, request api.TaskRunRequest, state string) (api.TaskRun, error) {
+	ended, status := Began.Add(time.Minute), 3
+	run := api.TaskRun{ID: request.ID, State: state, Started: Began, Denials: 2,
+		Refusals: []api.TaskRefusal{{Operation: "read", Conduits: "documents", Policy: "private", Count: 2}}}
+	if state == "Failed" {
+		run.Ended, run.ExitStatus, run.Message = &ended, &status, "exited with status 3"
+	}
+	return run, s.call("%s run %s of %s/%s", verb, request.ID, request.Pipeline, request.Task)
+}
+
+// StartRun implements [api.Service].
+func (s *Service) StartRun(_ context.Context, request api.TaskRunRequest) (api.TaskRun, error) {
+	return s.run("start", request, "Running")
+}
+
+// AwaitRun implements [api.Service].
+func (s *Service) AwaitRun(_ context.Context, request api.TaskRunRequest) (api.TaskRun, error) {
+	return s.run("await", request, "Failed")
+}
+
+// StopRun implements [api.Service].
+func (s *Service) StopRun(_ context.Context, request api.TaskRunRequest) (api.TaskRun, error) {
+	return s.run("stop", request, "Stopped")
+}
+
 // Log returns an audit log with a few records in it.
 func Log(t testing.TB) *audit.Log {
 	t.Helper()
