@@ -6,11 +6,11 @@ python -m deploy.generate [--check]
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crds import generated
 from deploy.chart_rendering import by_template, render
 
 if TYPE_CHECKING:
@@ -43,20 +43,7 @@ def files() -> dict[Path, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the files, or with --check print which of them are not up to date."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file is not up to date")
-    options = parser.parse_args(arguments)
-    stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
-    for path, text in stale.items():
-        if options.check:
-            print(
-                f"{path.relative_to(ROOT)} is not what deploy/chart says: run .venv/bin/python -m deploy.generate",
-                file=sys.stderr,
-            )
-        else:
-            path.write_text(text)
-            print(f"wrote {path.relative_to(ROOT)}")
-    return 1 if stale and options.check else 0
+    return generated.main(files(), "deploy/chart", "deploy.generate", __doc__, arguments)
 
 
 if __name__ == "__main__":

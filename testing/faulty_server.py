@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import aiohttp
-import yaml
 from aiohttp import web
 
-from testing import kubeconfigs
+from testing.interposed import Interposed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -57,39 +55,15 @@ def answered(status: int, **headers: str) -> Fault:
     return fault
 
 
-class FaultyServer:
+class FaultyServer(Interposed):
     """Runs in a thread of its own while entered."""
 
     def __init__(self, kubeconfig: Path, directory: Path, name: str = "faulty") -> None:
-        self._config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = self._config["clusters"][0]["cluster"], self._config["users"][0]["user"]
-        self._upstream, self._tls = cluster["server"], kubeconfigs.tls(cluster, user)
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
-        self._port = 0
+        super().__init__(kubeconfig, directory, name)
         self.fault: Fault = passed_on
         """What happens to requests, those that come from now on."""
         self.requests: Counter[tuple[str, str]] = Counter()
         """How often each method and path has been asked for; the method of watches is WATCH."""
-        self.kubeconfig = directory / f"{name}.kubeconfig"
-        """The kubeconfig for the operator, once this is entered."""
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self._thread.start()
-        self._started.wait()
-        self._config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._port}"}
-        self._config["users"][0]["user"] = {}
-        self.kubeconfig.write_text(yaml.safe_dump(self._config))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it, and close all connections."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
 
     async def _serve(self) -> None:
         async with aiohttp.ClientSession(
@@ -113,14 +87,11 @@ class FaultyServer:
             self._started.set()
             await self._stop.wait()
             await runner.cleanup()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await self._end_others()
 
     async def _pass_on(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
-        url = self._upstream + request.raw_path
+        url = self._server + request.raw_path
         response = web.StreamResponse()
         try:
             async with session.request(

@@ -9,13 +9,10 @@ is told.
 from __future__ import annotations
 
 import asyncio
-import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import yaml
-
-from testing import kubeconfigs
+from testing.interposed import Interposed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,39 +21,14 @@ _CHUNK = 1 << 16
 _WATCH = b"watch=true"
 
 
-class SilencingProxy:
+class SilencingProxy(Interposed):
     """Runs in a thread of its own while entered."""
 
     def __init__(self, kubeconfig: Path, directory: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        server = urlsplit(cluster["server"])
+        super().__init__(kubeconfig, directory, "through-proxy")
+        server = urlsplit(self._server)
         self._upstream = str(server.hostname), int(server.port or 443)
-        self._tls = kubeconfigs.tls(cluster, user)
         self._silent = False
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._started = threading.Event()
-        self._port = 0
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
-        self.kubeconfig = directory / "through-proxy.kubeconfig"
-        """The kubeconfig for the operator, once the proxy is entered."""
-        self._config = config
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self._thread.start()
-        self._started.wait()
-        self._config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._port}"}
-        self._config["users"][0]["user"] = {}
-        self.kubeconfig.write_text(yaml.safe_dump(self._config))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it, and close all connections."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
 
     def silence(self) -> None:
         """Stop transmitting the events of watches, of present and of new ones."""
@@ -72,10 +44,7 @@ class SilencingProxy:
         self._started.set()
         await self._stop.wait()
         listening.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await self._end_others()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

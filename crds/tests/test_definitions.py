@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from crds import generate, kinds
+from crds import generate, generated, kinds
 from crds.kinds.benchmark import BENCHMARK
 from crds.resource import Column
 from crds.schema import keyed, record, text
@@ -62,7 +62,7 @@ def test_a_file_that_has_drifted_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stale = tmp_path / "bases" / "policies.yaml"
-    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "files", lambda: {stale: "new"})
     assert generate.main(["--check"]) == 1
     assert "bases/policies.yaml is not what crds/kinds says" in capsys.readouterr().err

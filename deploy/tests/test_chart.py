@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from crds import kinds
+from crds import generated, kinds
 from deploy import generate
 from deploy.chart_rendering import CHART, KUBERNETES, NAMESPACE, HelmError, by_template, helm, render
 from deploy.tests.test_conformance import kubeconform
@@ -195,7 +195,7 @@ def test_a_file_that_has_drifted_is_named(
 ) -> None:
     stale = tmp_path / "operator" / "role.yaml"
     stale.parent.mkdir()
-    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "files", lambda: {stale: "new"})
     assert generate.main(["--check"]) == 1
     assert "operator/role.yaml is not what deploy/chart says" in capsys.readouterr().err

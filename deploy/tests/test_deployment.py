@@ -239,5 +239,5 @@ def test_the_container_is_built_from_what_there_is_and_runs_as_nobody() -> None:
     assert re.search(r"^USER 65532:65532$", text, re.MULTILINE)
     assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
     assert re.search(r"^ARG BASE$", text, re.MULTILINE), "no default: the builder names it by its digest"
-    assert 'RUN test -n "${SNAPSHOT}"' in text, "no package of another day"
+    assert 'RUN test -n "${SNAPSHOT}" && test -n "${ARCHIVE}"' in text, "no package of another day"
     assert "--require-hashes" in text

@@ -1,3 +1,4 @@
+{{- /* SPDX-License-Identifier: BSD-2-Clause */ -}}
 {{- define "shai.metadata" -}}
 namespace: {{ .Release.Namespace }}
 {{ include "shai.labels" . }}

@@ -144,8 +144,8 @@ func (m *Monitor) openServices() error {
 	o := m.options
 	m.services = &pipeline.Services{
 		Options: pipeline.Options{
-			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Runtimes: o.Runtimes, Define: o.Define,
-			Allowed: m.allowed, CPUs: o.CPUs, GiveData: o.GiveData, Sessions: o.Sessions,
+			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Define: o.Define, CPUs: o.CPUs,
+			Runtimes: o.Runtimes, Allowed: m.allowed, GiveData: o.GiveData, Sessions: o.Sessions,
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
