@@ -67,7 +67,7 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests and in --runtime; may be repeated")
 	f.StringArrayVar(&flags.runtimes, "runtime", nil,
 		"NAME=PATH,PATH…, files and directories that the tasks with this spec.runtimeName may execute and read beside their conduits: "+
-			"programs, interpreters, libraries; may be repeated. A path that contains a comma is given as the value of a variable")
+			"programs, interpreters, libraries; may be repeated; a path that contains a comma is given as the value of a variable")
 	f.StringArrayVar(&flags.allow, "allow-source", nil,
 		"a source of facts or a socket that manifests may name: https://HOST[:PORT][/PATH], http://…, unix:/PATH; "+
 			"a path that ends in / allows what is beneath it; may be repeated; default: none but $(REDIS_SOCKET)")
