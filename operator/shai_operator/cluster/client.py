@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx2
 from lightkube import ApiError, AsyncClient
 from lightkube.config import client_adapter
+from lightkube.core.resource import api_info
 from lightkube.types import CascadeType, PatchType
 
 from shai_operator.cluster.resources import RESOURCES, WITHOUT_NAMESPACE
 from shai_operator.metrics.counted import API_REQUESTS
-from shai_operator.reconcile.objects import FINALIZER, GROUP, PLURALS, VERSION, Reference, finalizers, reference, uid
+from shai_operator.reconcile.objects import FINALIZER, Reference, finalizers, reference, uid
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -99,9 +100,11 @@ class Cluster:
             raise _unanswered(f"list {kind}", error) from error
 
     async def versions(self, kind: str) -> dict[Reference, int]:
-        """Return the resource version of each object of a kind of this group; only metadata is transferred."""
+        """Return the resource version of each object of a kind; only metadata is transferred."""
         API_REQUESTS.labels("list", kind).inc()
-        path = f"/apis/{GROUP}/{VERSION}/{PLURALS[kind]}"
+        info = api_info(RESOURCES[kind])
+        root = f"/apis/{info.resource.group}" if info.resource.group else "/api"
+        path = f"{root}/{info.resource.version}/{info.plural}"
         try:
             answer = await _patiently(lambda: self._asked(path))
             found = [item["metadata"] for item in answer.json()["items"] or ()]  # null when there are none

@@ -44,8 +44,7 @@ def pool(devcluster: Cluster, new_namespace: Callable[[], str], site: Site) -> I
 def define(cluster: Cluster, space: str, whose: str = "first") -> None:
     """Apply a pipeline that marks the data of its member: the namespace, the task's user, and who made it."""
     command = ["/usr/bin/python3", "-Ic", MARK.format(space=space, whose=whose)]
-    runtime = ["/usr/bin", "/usr/lib", "/lib", "/lib64"]
-    marks = task("mark", "open", command=command, runtime=runtime, writes=["files"])
+    marks = task("mark", "open", command=command, writes=["files"])
     apply(
         cluster, space, policy("open"), marks, pipeline("p", ["mark"], "/a/**", "open", pool="shared", rollout=ROLLOUT)
     )
