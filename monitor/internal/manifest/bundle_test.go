@@ -255,3 +255,39 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A few variables that name one another would otherwise be longer than the memory, for
+// whoever checks the pipelines of a namespace.
+func TestVariablesAreReplacedOnce(t *testing.T) {
+	var variables []string
+	for i := range 64 {
+		variables = append(variables, fmt.Sprintf(`{name: A%d, value: "$(A%d)$(A%[2]d)"}`, i, i+1))
+	}
+	doubling := strings.Replace(claiming("first", listening("127.0.0.1:$(A0)")), `{name: PORT, value: "80"}`,
+		strings.Join(variables, ", "), 1)
+	_, err := Parse(Source{Name: "f", Text: shared + doubling + "---\n" +
+		strings.Replace(doubling, "name: first", "name: second", 1)}).Bundle()
+	if err == nil || !strings.Contains(err.Error(), "conduit documents of pipeline second listens on") {
+		t.Error("variables that name others are not compared as they are replaced, once:", err)
+	}
+}
+
+func TestTextsWithVariablesAreLimited(t *testing.T) {
+	for name, test := range map[string]struct {
+		argument string
+		refused  bool
+	}{
+		"as long as an argument may be": {strings.Repeat("$(LONG)", 4), false},
+		"longer":                        {strings.Repeat("$(LONG)", 4) + "x", true},
+		"longer than the memory":        {strings.Repeat("$(LONG)", 4000), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(valid(t), "$(FAULT)", test.argument, 1)
+			_, err := bundle(t, text).Resolve("demo", map[string]string{"BIN": "/bin", "STORE": "/s", "FAULT": "",
+				"LONG": strings.Repeat("x", 32<<10)})
+			if refused := err != nil && strings.Contains(err.Error(), "with its variables replaced the text has"); refused != test.refused {
+				t.Error(err)
+			}
+		})
+	}
+}

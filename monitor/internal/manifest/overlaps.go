@@ -94,34 +94,55 @@ func (c *checker) overlap(one claim, hint, format string, arguments ...any) {
 
 // addresses finds addresses on which two conduits would listen.
 func (c *checker) addresses(claims []claim) {
-	for i, one := range claims {
-		for _, other := range claims[:i] {
-			if sameAddress(one.address(), other.address()) {
+	values := map[*object]map[string]string{}
+	known := map[uint16][]listener{} // by port; 0 for what is no address as long as a machine defines no variables
+	for _, one := range claims {
+		if values[one.pipeline] == nil {
+			values[one.pipeline] = one.pipeline.value.(*Pipeline).Spec.values()
+		}
+		found := listen(one, values[one.pipeline])
+		for _, other := range known[found.port()] {
+			if found.meets(other) && len(c.errors) < maxErrors {
 				c.overlap(one, "choose another port",
 					"conduit %s of pipeline %s listens on %q, as does conduit %s, on %s", one.conduit,
 					one.pipeline.name, one.text, other.conduit, other.describe())
 			}
 		}
+		known[found.port()] = append(known[found.port()], found)
 	}
 }
 
-// address returns the claimed address with the pipeline's own variables replaced.
-func (a claim) address() string {
-	text := a.text
-	for _, v := range a.pipeline.value.(*Pipeline).Spec.Variables {
-		text = strings.ReplaceAll(text, "$("+v.Name+")", v.Value)
-	}
-	return text
+// listener is a claim of an address, with the pipeline's own variables replaced.
+type listener struct {
+	claim
+	text    string
+	address netip.AddrPort // not valid if the machine's variables are missing
 }
 
-// sameAddress reports whether only one conduit can listen on the two addresses. Variables
-// that only the machine defines are equal if they have the same name.
-func sameAddress(a, b string) bool {
-	first, err := netip.ParseAddrPort(a)
-	second, err2 := netip.ParseAddrPort(b)
-	if err != nil || err2 != nil {
-		return a == b
+func listen(of claim, values map[string]string) listener {
+	text := of.text
+	// What becomes longer than any address is one of nobody.
+	if replacedLength(text, values) <= maxAddress {
+		text = variable.ReplaceAllStringFunc(text, func(match string) string {
+			if value, ok := values[variableOf(match)]; ok {
+				return value
+			}
+			return match
+		})
 	}
-	return first.Port() == second.Port() && first.Port() != 0 &&
+	address, _ := netip.ParseAddrPort(text)
+	return listener{of, text, address}
+}
+
+func (l listener) port() uint16 { return l.address.Port() }
+
+// meets reports whether only one conduit can listen on the two addresses, whose ports are
+// the same. Variables that only the machine defines are equal if they have the same name.
+func (l listener) meets(other listener) bool {
+	first, second := l.address, other.address
+	if !first.IsValid() || !second.IsValid() {
+		return l.text == other.text
+	}
+	return first.Port() != 0 &&
 		(first.Addr() == second.Addr() || first.Addr().IsUnspecified() || second.Addr().IsUnspecified())
 }

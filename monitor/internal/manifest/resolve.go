@@ -22,6 +22,16 @@ var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+const (
+	// maxAddress is the length of the longest address, a name with its port, in bytes.
+	maxAddress = 255
+	// maxReplaced is what a text may have with its variables replaced, in bytes: the
+	// longest argument of a program (MAX_ARG_STRLEN in execve(2)).
+	maxReplaced = 128 << 10
+	// maxReplacedTogether is the same for all texts of a pipeline and its tasks.
+	maxReplacedTogether = 64 << 20
+)
+
 func isVariableName(s string) bool { return variableName.MatchString(s) }
 
 // Resolve replaces $(NAME) in a pipeline and its tasks. Values come from define, else
@@ -40,9 +50,7 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 	r := &resolver{values: map[string]string{}}
 	resolved := &Resolved{Pipeline: *o.value.(*Pipeline)}
 	resolved.Pipeline.Spec = resolved.Pipeline.Spec.enforced()
-	for _, v := range resolved.Pipeline.Spec.Variables {
-		r.values[v.Name] = v.Value
-	}
+	maps.Copy(r.values, resolved.Pipeline.Spec.values())
 	maps.Copy(r.values, define)
 	r.pipeline(o, &resolved.Pipeline.Spec)
 	for _, name := range resolved.Pipeline.Spec.Tasks {
@@ -109,8 +117,9 @@ func (b *Bundle) ResolveFactSource(name string, define map[string]string) (FactS
 }
 
 type resolver struct {
-	values map[string]string
-	errors Errors
+	values   map[string]string
+	replaced int // bytes, so far
+	errors   Errors
 }
 
 // pipeline replaces variables in the fields that may contain them. It copies lists first:
@@ -171,6 +180,13 @@ func (r *resolver) list(o *object, at string, texts []string) []string {
 }
 
 func (r *resolver) text(o *object, at, text string) string {
+	length := replacedLength(text, r.values)
+	if r.replaced += length; length > maxReplaced || r.replaced > maxReplacedTogether {
+		r.errors = append(r.errors, o.error(Malformed, at, "name fewer variables, or shorter ones",
+			"with its variables replaced the text has %d bytes; at most %d are allowed, and %d in all texts together",
+			length, maxReplaced, maxReplacedTogether))
+		return ""
+	}
 	replaced, undefined := Replace(text, r.values)
 	for _, name := range undefined {
 		hint := near(name, slices.Sorted(maps.Keys(r.values)))
@@ -187,7 +203,7 @@ func (r *resolver) text(o *object, at, text string) string {
 // is not replaced again. It also returns the names that have no value.
 func Replace(text string, values map[string]string) (replaced string, undefined []string) {
 	replaced = variable.ReplaceAllStringFunc(text, func(match string) string {
-		name := strings.TrimSuffix(strings.TrimPrefix(match, "$("), ")")
+		name := variableOf(match)
 		value, ok := values[name]
 		if !ok {
 			undefined = append(undefined, name)
@@ -195,4 +211,30 @@ func Replace(text string, values map[string]string) (replaced string, undefined 
 		return value
 	})
 	return replaced, undefined
+}
+
+// variableOf returns the name in $(NAME).
+func variableOf(match string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(match, "$("), ")")
+}
+
+// replacedLength returns how long a text is with the variables replaced that have a value,
+// in bytes. A short text can name a long value many times, so this is known beforehand.
+func replacedLength(text string, values map[string]string) int {
+	length := len(text)
+	for _, match := range variable.FindAllString(text, -1) {
+		if value, ok := values[variableOf(match)]; ok {
+			length += len(value) - len(match)
+		}
+	}
+	return length
+}
+
+// values returns the values of the pipeline's own variables, by name.
+func (s PipelineSpec) values() map[string]string {
+	values := make(map[string]string, len(s.Variables))
+	for _, v := range s.Variables {
+		values[v.Name] = v.Value
+	}
+	return values
 }

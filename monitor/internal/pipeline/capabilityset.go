@@ -252,12 +252,14 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 
 // taintOf builds an instance's taint as its task's manifest describes it.
 func taintOf(bind Bind, spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
+	var pairs []string
+	for known, actual := range values {
+		pairs = append(pairs, "{"+known+"}", actual)
+	}
+	instance := strings.NewReplacer(pairs...) // replaces nothing in a value
 	arguments := map[string]string{}
 	for parameter, value := range spec.Taint.Arguments {
-		for known, actual := range values {
-			value = strings.ReplaceAll(value, "{"+known+"}", actual)
-		}
-		arguments[parameter] = value
+		arguments[parameter] = instance.Replace(value)
 	}
 	bound, err := bind(catalog.Reference{Policy: spec.Taint.Name, Arguments: arguments})
 	if err != nil {
