@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile.objects import Inventory, namespace
+from shai_operator.reconcile.objects import Inventory, Reference, namespace
 
 if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
@@ -21,10 +21,13 @@ class Stored:
         self._turn = asyncio.Lock()
 
     async def around(self, source: Object) -> Inventory:
-        """Return what else is in a FactSource's namespace, and all pools; ClusterError without an answer."""
+        """Return a FactSource's namespace, what else is in it, and all pools; ClusterError without an answer."""
         found, space = Inventory(), namespace(source)
         async with self._turn:
             for kind, where in (("FactSource", space), ("Pipeline", space), ("JailPool", None)):
                 for obj in await self._cluster.list(kind, where):
                     found.put(obj)
+            # Its labels and its UID say which pools serve it.
+            if (its := await self._cluster.get(Reference("Namespace", "", space))) is not None:
+                found.put(its)
         return found
