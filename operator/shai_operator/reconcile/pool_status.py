@@ -104,7 +104,7 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
     written = rollout_state.write(decision.state)
     written["verdict"] = decision.verdict
     written["reason"] = decision.condition.reason
-    written["message"] = decision.condition.message
+    written["message"] = decision.condition.message[: conditions.MESSAGE_LIMIT]
     if decision.state.candidate:
         written["steps"] = decision.steps
         written["members"] = sum(1 for entry in kept if entry.member.release == decision.state.candidate)

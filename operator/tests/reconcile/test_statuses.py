@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The largest statuses of runs and benchmarks fit the schemas of their kinds.
+"""The largest statuses of runs, benchmarks and pools fit the schemas of their kinds.
 
 The API server refuses a whole status because of one field that it does not know.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from shai_operator.reconcile import analyses, benchmarks, runs
-from shai_operator.reconcile.actions import Create
+from shai_operator.reconcile.actions import Create, SetStatus
 from shai_operator.reconcile.benchmarks import Measurement
+from shai_operator.reconcile.members import Failure, Monitor
+from shai_operator.reconcile.objects import PLURALS
 from shai_operator.reconcile.results import MemberRun, State
 from tests.reconcile.builders import FOR_SEARCH, condition, inventory, resource, written
+from tests.reconcile.pool_world import World
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.members import Observation
 
 BASES = Path(__file__).resolve().parents[3] / "crds" / "bases"
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
@@ -132,6 +140,29 @@ def test_a_pipeline() -> None:
     )
     plan = runs.analyzed(resource("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
     assert faults(written(plan), status("pipelines")) == []
+
+
+@pytest.mark.parametrize("confidential", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_pool_with_a_task_that_says_much(*, first: bool, confidential: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(3)
+    if not first:
+        world.settle()
+        world.define("two")
+    failing, told = World.failing, Failure("TaskFailed", LONG, world.now, confidential=confidential)
+
+    def fails(self: World, seen: Observation) -> Observation:
+        seen = failing(self, seen)
+        return replace(seen, monitor=replace(seen.monitor or Monitor(ready=True), tasks={}), bring_up_failed=told)
+
+    monkeypatch.setattr(World, "failing", fails)
+    world.settle(10)
+    found = [action for action in world.trail if isinstance(action, SetStatus)]
+    plurals = {action.obj["kind"]: PLURALS[action.obj["kind"]] for action in found}
+    assert {"JailPool", "Pipeline", "Policy"} <= set(plurals)
+    assert "x" * 1000 in json.dumps(world.status)
+    wrong = [fault for action in found for fault in faults(action.status, status(plurals[action.obj["kind"]]))]
+    assert [fault for fault in wrong if "hash of" not in fault] == [], "the simulated monitors' hashes are words"
 
 
 def test_the_check_finds_what_does_not_fit() -> None:
