@@ -329,6 +329,7 @@ JAIL_POOL = Resource(
                 "JailStuck",
                 "ClockSkew",
                 "EnforcementInsufficient",
+                "ProviderUnknown",
             ),
         ),
     },
