@@ -52,6 +52,8 @@ TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMA
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
 ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
 """A path of a runtime that must arrive unchanged."""
+STRANGE = "-x {{ 7 * 7 }} 'q' \"d\" $HOME `id` $(id) %s \\ ; & | * ü"
+"""The name of a file or a directory that is read on the host."""
 SOURCES = (
     f"unix:/run/{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' `id` %s \\.sock",
     "https://facts.example/a,b/",
@@ -142,15 +144,16 @@ async def life(site: Site, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lif
 
 async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     site = life.site
-    (site.base / "source").mkdir()
-    (site.base / "source/mail.txt").write_text("seeded")
+    source = site.base / STRANGE
+    source.mkdir()
+    (source / "mail.txt").write_text("seeded")
     seed = 'SET greeting "good day"\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n'
     configuration = MemberConfiguration(
         str(site.directory),
-        await asyncio.to_thread(lambda: site.image(**{"data/seed": seed})),
+        await asyncio.to_thread(lambda: site.image(**{f"data/{STRANGE}": seed})),
         life.provider.installer,
-        data=Data(str(site.base / "source")),
-        key_value=KeyValue("$(IMAGE)/data/seed"),
+        data=Data(str(source)),
+        key_value=KeyValue(f"$(IMAGE)/data/{STRANGE}"),
         variables=(("SAID", TEMPLATE),),
         runtimes=(("odd", (ODD, "/--data")), ("1e3", ("$(IMAGE)/bin", "/lib"))),
         sources=SOURCES,

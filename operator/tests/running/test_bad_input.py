@@ -14,7 +14,7 @@ from shai_operator.reconcile.objects import PLURALS
 from testing.cluster import ROOT, install, path_of
 from testing.operators import NAMESPACE, Operator
 from testing.waiting import until
-from tests.running.objects import API, await_condition, message, pipeline, policy, resource, serving, task
+from tests.running.objects import API, apply, await_condition, message, pipeline, policy, resource, serving, task
 from tests.running.small_pools import PATIENCE_SECONDS, host
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def stored(devcluster: Cluster, new_namespace: Callable[[], str]) -> str:
             until(made, f"a {kind} of the future is stored")
     finally:
         install(devcluster)
-    devcluster.kubectl("apply", "-f", "-", stdin=json.dumps(serving(namespace, "future-serving")))
+    apply(devcluster, namespace, policy("open"), task("once", "open"), serving(namespace, "future-serving"))
     return namespace
 
 
