@@ -54,7 +54,7 @@ ROLES = Path(__file__).parents[3] / "ansible/roles"
 def test_a_member_whose_clock_is_slow_takes_a_certificate_that_was_just_signed(tmp_path: Path, role: str) -> None:
     """With the command that the role has, which still refuses a certificate of another authority."""
     text = (ROLES / role / "tasks/certificate.yml").read_text()
-    (words,) = re.findall(r": (openssl verify .*-purpose sslserver)( %s)?$", text, re.MULTILINE)
+    (words,) = re.findall(r"(openssl verify .*-purpose sslserver)( %s)?$", text, re.MULTILINE)
     command = re.sub(r"\{\{.*\}\}(/tls/authority.pem)?", str(tmp_path / "ca.pem"), words[0]).split()
     (tmp_path / "ca.pem").write_text(ONE.certificate)
     for signer, good in ((ONE, True), (OTHER, False)):
