@@ -159,7 +159,7 @@ _SPEC = record(
                 "source": text(
                     f"A directory. {_PLACE}",
                     longest=shared.PATH_LENGTH,
-                    pattern=r"^(/|\$\()",
+                    pattern=r"^(/|\$\()[^\x00-\x1f\x7f]*$",
                     rules=_IN_IMAGE,
                 ),
                 "mode": word(
@@ -184,7 +184,7 @@ _SPEC = record(
                 "seed": text(
                     f"A file of commands, in Redis' protocol or one a line, that fills a new store. {_PLACE}",
                     longest=shared.PATH_LENGTH,
-                    pattern=r"^(/|\$\()",
+                    pattern=r"^(/|\$\()[^\x00-\x1f\x7f]*$",
                     rules=_IN_IMAGE,
                 ),
             },
@@ -329,6 +329,7 @@ JAIL_POOL = Resource(
                 "JailStuck",
                 "ClockSkew",
                 "EnforcementInsufficient",
+                "ProviderUnknown",
             ),
         ),
     },

@@ -38,8 +38,8 @@ MODES = ("shai", "dynamic", "dynamic-lazy", "audit", "baseline")
 """How strictly pipelines are held to policies; Pipeline describes each."""
 
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"
-HOST_PATH = r"^(/[^/\x00-\x1f\x7f\"'\\$`]+)+$"
-"""A path that goes into files that programs of hosts read, each with quotes and lines of its own."""
+HOST_PATH = r"^(/[A-Za-z0-9._@+-]+)+$"
+"""A path that goes into files and commands of hosts, each with quotes, comments and placeholders of its own."""
 
 
 _PERCENTAGE = (

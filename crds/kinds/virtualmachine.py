@@ -163,11 +163,6 @@ RULES = (
         "a host's maxMembers is smaller than jails; a host takes whole virtual machines",
     ),
     rule(
-        # As freebsd/ports/sysutils/shai/files/shai.in checks it.
-        f"!({_BHYVE}) || self.directory.matches('^[A-Za-z0-9._/@%+:,=-]*$')",
-        "directory has a character that FreeBSD's services do not take; expected letters, digits, . _ / @ % + : , = -",
-    ),
-    rule(
         # ansible/roles/freebsd_guest/templates/pf.conf.j2 has the last port that can be reached.
         f"!({_BHYVE}) || self.network.monitorPort <= {_HIGHEST_PORT}",
         f"network.monitorPort is above {_HIGHEST_PORT}; choose a lower one: jails can be reached up to port 9999, and "

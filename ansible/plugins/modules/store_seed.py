@@ -22,8 +22,8 @@ options:
     type: path
     required: true
   source:
-    description: File with the commands, as RESP or as lines.
-    type: path
+    description: File with the commands, as RESP or as lines. A C($) or C(~) in its path stands for itself.
+    type: str
     required: true
   within:
     description: Directory that no symbolic link may lead O(source) out of; empty for none.
@@ -130,7 +130,7 @@ def main():
         argument_spec={
             "socket": {"type": "path", "required": True},
             "secrets": {"type": "path", "required": True, "no_log": False},  # a path, not the secrets
-            "source": {"type": "path", "required": True},
+            "source": {"type": "str", "required": True},
             "within": {"type": "path", "default": ""},
             "marker": {"type": "path", "required": True},
             "jail": {"type": "str", "default": ""},

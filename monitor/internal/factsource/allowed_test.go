@@ -110,6 +110,29 @@ func TestRedirectsLeadToListedSourcesOnly(t *testing.T) {
 	}
 }
 
+// That another host is listed as well lets no host speak for it: facts are whose the manifest says.
+func TestRedirectsLeadToNoOtherHost(t *testing.T) {
+	other, requests := counted(t, says)
+	host, _ := counted(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusFound)
+	})
+	allowed := listed(t, host.URL, other.URL)
+	source, err := Open(at(host.URL, ""), Login{}, allowed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails(t, source, "", "it redirects to "+other.URL)
+	if requests.Load() > 0 {
+		t.Errorf("the other host got %d requests", requests.Load())
+	}
+	if source, err = Open(at(other.URL, ""), Login{}, allowed); err != nil {
+		t.Fatal(err)
+	}
+	if facts, _ := whole(t, source); len(facts) != 2 {
+		t.Errorf("the other host itself: %q", facts)
+	}
+}
+
 // resolving returns a resolver that asks a name server of the test's own. It answers every
 // name with the addresses.
 func resolving(t *testing.T, addresses ...string) *net.Resolver {

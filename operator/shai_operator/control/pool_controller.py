@@ -23,10 +23,11 @@ from shai_operator.reconcile import (
     bridges,
     members,
     neighbours,
+    pool_status,
     pools,
     shares,
 )
-from shai_operator.reconcile.actions import Plan
+from shai_operator.reconcile.actions import Plan, SetStatus
 from shai_operator.reconcile.members import Place
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec
 from shai_operator.reconcile.orphans import RemoveOrphans
@@ -101,6 +102,10 @@ class PoolController:
             if state is not None:
                 state.surveys.stop()
                 await state.members.close()
+            return None
+        strange = pool_status.of_unknown_provider(pool, self._services.providers, datetime.now(UTC))
+        if strange is not None:
+            await self._services.executor.execute(Plan([SetStatus(pool, pool_status.WRITER, strange)]))
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
         stored = await self._services.releases.named(shares.releases_named(pool))

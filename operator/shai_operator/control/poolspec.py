@@ -7,6 +7,7 @@ import base64
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from shai_operator.providers import ssh
 from shai_operator.providers.interface import (
     ConfigurationError,
     Data,
@@ -171,4 +172,9 @@ async def login(obj: Object, host: Host, cluster: Cluster) -> Host:
         )
     private = base64.b64decode(encoded).decode(errors="replace")
     port = int(listed.get("port") or SSH_PORT)
-    return Host(host.name, host.address, Login(listed["user"], private, listed["hostKey"], port), host.max_members)
+    found_login = Login(listed["user"], private, listed["hostKey"], port)
+    try:
+        ssh.public_key(found_login)  # with a key that it cannot read, ssh would say that the host refuses it
+    except ConfigurationError as error:
+        raise ConfigurationError(f"host {host.name}: {ref}, key {key}: {error}") from error
+    return Host(host.name, host.address, found_login, host.max_members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shai_operator.monitors.texts import cleaned
+from shai_operator.reconcile.texts import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

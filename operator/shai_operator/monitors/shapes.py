@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shai_operator.monitors.errors import MonitorAnswerError
-from shai_operator.monitors.texts import LONGEST, cleaned
+from shai_operator.reconcile.texts import LONGEST, cleaned
 
 LARGEST = 1 << 53
 """The largest number: sums of many still have 64 bits."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 METRICS_ROLE = "urn:shai:role:metrics"
 """The role of clients that collect metrics: monitors answer their requests for metrics and probes, and no others."""
 
-_SKEW = timedelta(minutes=5)
-"""How far the clocks of hosts may be behind."""
+_SKEW = timedelta(days=1)
+"""How far the clocks of those who check a certificate may be behind; enough for any time zone that was set wrongly."""
 _LIFE = timedelta(days=3650)
 _LEAF_LIFE = timedelta(days=90)
 

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from shai_operator.providers import said
 from shai_operator.providers.interface import Failure, Progress, Reason
+from shai_operator.reconcile.texts import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shai_operator.providers.interface import Host
 
-_TEXT_LIMIT = 1000
-"""Characters of a module's or program's output in a message; the end is kept, because it says most."""
 _KEY_MISMATCH = ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed")
 _FROM_ROLES = (
     Reason.NO_VIRTUALIZATION, Reason.STORAGE_FULL, Reason.IMAGE_FETCH_FAILED, Reason.CHECKSUM_MISMATCH,
@@ -28,6 +28,8 @@ a message quotes further on, such as a member's log, names none."""
 _MODULES_THAT_WRITE = ("blockinfile", "copy", "file", "lineinfile", "template", "unarchive")
 """Their messages are their own: no role can have put a member's log into them."""
 _FULL = re.compile(r"no space left on device|dis[ck] quota exceeded", re.IGNORECASE)
+_MODULES_THAT_REFUSE = ("assert", "fail")
+"""With them a role says itself what to do."""
 _ROLES_ON_HOST = ("pool_vm",)
 """The roles that do for a virtual machine what is done on its host: it is not the machine that they cannot reach."""
 _REFUSED = ("Permission denied (", "Too many authentication failures")
@@ -64,9 +66,9 @@ class Record:
                 self.done = min(self.done + 1, self.total)
                 return Progress(self.host.name, self.play, self.task, self.done, self.total)
             case "runner_on_failed" if not data.get("ignore_errors"):
-                self.failures[str(data["host"])] = self._failed(data)
+                self.failures[str(data["host"])] = _fit(self._failed(data))
             case "runner_on_unreachable":
-                self.failures[str(data["host"])] = self._unreachable(data)
+                self.failures[str(data["host"])] = _fit(self._unreachable(data))
             case "playbook_on_stats":
                 self._summarise(data)
             case _ if event.get("stdout"):
@@ -78,8 +80,11 @@ class Record:
         text = " ".join(" ".join(self._said).split())
         if not self.reached and not text:
             text = "no hosts matched its plays"
-        return Failure(
-            Reason.PLAYBOOK_FAILED, f"the playbook did not run: {_shortened(text)}; this is an error of the operator"
+        return _fit(
+            Failure(
+                Reason.PLAYBOOK_FAILED,
+                f"the playbook did not run: {said.shortened(text)}; this is an error of the operator",
+            )
         )
 
     def _failed(self, data: Mapping[str, Any]) -> Failure:
@@ -88,19 +93,27 @@ class Record:
         if reason is not None:
             return Failure(reason, f"{self._where(data)}: {text}")
         if _finds_no_room(data):
-            return self._full(data, _text(result))
-        return Failure(Reason.PLAYBOOK_FAILED, f"{self._where(data)}: task {self.task!r}: {_text(result)}")
+            return self._full(data, said.text(result))
+        remedy = "" if _action(data) in _MODULES_THAT_REFUSE else f"; {self._remedy(data)}"
+        return Failure(Reason.PLAYBOOK_FAILED, f"{self._where(data)}: task {self.task!r}: {said.text(result)}{remedy}")
 
     def _full(self, data: Mapping[str, Any], text: str) -> Failure:
-        said = f"{self._where(data)}: task {self.task!r}: {text}"
-        return Failure(Reason.STORAGE_FULL, f"{said}; make room there (df -h shows where there is none)")
+        message = f"{self._where(data)}: task {self.task!r}: {text}; make room there (df -h shows where there is none)"
+        return Failure(Reason.STORAGE_FULL, message)
+
+    def _remedy(self, data: Mapping[str, Any]) -> str:
+        """Say what to do where no role does, about a program or a module that has failed."""
+        place = "in the virtual machine" if self._machine(data) else "on the host"
+        if said.delegated(data.get("res") or {}):
+            place = "on the operator's machine, where this task runs"
+        return f"correct this {place}; the next run, which the operator starts itself, goes on from there"
 
     def _where(self, data: Mapping[str, Any]) -> str:
         machine = self._machine(data)
         return f"host {self.host.name}" + (f", virtual machine {machine}" if machine else "")
 
     def _unreachable(self, data: Mapping[str, Any]) -> Failure:
-        text = _text(data.get("res") or {})
+        text = said.text(data.get("res") or {})
         machine = self._machine(data)
         if _FULL.search(text):  # Ansible takes a host on which it can make no temporary directory for unreachable
             return self._full(data, text)
@@ -174,44 +187,32 @@ def _guest_unreachable(host: Host, machine: str, text: str) -> Failure:
 
 def _named(result: Mapping[str, Any]) -> tuple[Reason | None, str]:
     """Return the reason that a role names in a result, and what follows it; None and nothing when it names none."""
-    item = _failed_item(result)
+    item = said.failed_item(result)
     if item is not None:
         return _named(item)
     message, errors = str(result.get("msg") or "").strip(), str(result.get("stderr") or "")
     lines = errors.splitlines()
-    for said in (message, *("\n".join(lines[number:]) for number in range(len(lines)))):
-        found = _NAMED.match(said)
+    for text in (message, *("\n".join(lines[number:]) for number in range(len(lines)))):
+        found = _NAMED.match(text)
         if found is not None:
-            text = " ".join(said[found.end() :].split())
-            return Reason(found[1]), text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + " …"
+            rest = " ".join(text[found.end() :].split())
+            return Reason(found[1]), rest if len(rest) <= said.LONGEST else rest[: said.LONGEST] + " …"
     return None, ""
 
 
 def _finds_no_room(data: Mapping[str, Any]) -> bool:
     """Whether a module that writes has failed for want of room. What a program printed (`validate`) does not count."""
     result = data.get("res") or {}
-    result = _failed_item(result) or result
-    said = f"{result.get('msg', '')} {result.get('module_stderr', '')}"
-    return str(data.get("task_action", "")).rpartition(".")[2] in _MODULES_THAT_WRITE and bool(_FULL.search(said))
+    result = said.failed_item(result) or result
+    text = f"{result.get('msg', '')} {result.get('module_stderr', '')}"
+    return _action(data) in _MODULES_THAT_WRITE and bool(_FULL.search(text))
 
 
-def _failed_item(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first item of a loop that has failed, or None."""
-    results = [item for item in result.get("results") or () if isinstance(item, dict)]
-    return next((item for item in results if item.get("failed") or item.get("unreachable")), None)
+def _action(data: Mapping[str, Any]) -> str:
+    """Return the name of a task's module, without that of its collection."""
+    return str(data.get("task_action", "")).rpartition(".")[2]
 
 
-def _text(result: Mapping[str, Any]) -> str:
-    """Return the part of a module's result that a person needs."""
-    item = _failed_item(result)
-    if item is not None:
-        return _text(item)
-    message = " ".join(str(result.get("msg", "")).split())
-    output = " ".join(str(result.get("stderr") or result.get("stdout") or result.get("module_stderr") or "").split())
-    if output and output not in message:
-        message = f"{message}: {output}" if message else output
-    return _shortened(message or "it failed without a message")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _TEXT_LIMIT else "… " + text[-_TEXT_LIMIT:]
+def _fit(failure: Failure) -> Failure:
+    """Return a failure whose message a status can have, whatever bytes a host has printed."""
+    return replace(failure, message=cleaned(failure.message))

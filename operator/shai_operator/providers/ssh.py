@@ -45,10 +45,14 @@ def files(host: Host, found: Login) -> Mapping[str, str]:
     """Return the files of a run's directory that `variables` refers to."""
     key = _host_key(host, found)
     return {
-        # ssh needs the line break at the end, which Secrets often lose.
-        _KEY_FILE: found.private_key.rstrip("\n") + "\n",
+        _KEY_FILE: _as_ssh_reads_it(found.private_key),
         KNOWN_HOSTS: f"{alias(host.name)} {key[1]} {key[2]}\n",
     }
+
+
+def _as_ssh_reads_it(key: str) -> str:
+    """Return a private key with the line breaks that ssh wants; Secrets often lose the last one, or have others."""
+    return "".join(f"{line}\n" for line in key.rstrip("\r\n").replace("\r\n", "\n").split("\n"))
 
 
 def alias(name: str) -> str:
@@ -83,7 +87,7 @@ def through(host: Host, found: Login, directory: Path, python: str, *, name: str
 
 def public_key(found: Login) -> str:
     """Return the public half of a login's key, as in authorized_keys; ConfigurationError when it is no key for SSH."""
-    content = (found.private_key.rstrip("\n") + "\n").encode()
+    content = _as_ssh_reads_it(found.private_key).encode()
     try:
         if b"OPENSSH" in content.partition(b"\n")[0]:
             key = serialization.load_ssh_private_key(content, None).public_key()
@@ -93,7 +97,7 @@ def public_key(found: Login) -> str:
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigurationError(
             "the key in privateKeySecret cannot be read: expected a private key for SSH without a passphrase, as "
-            "ssh-keygen writes it"
+            "ssh-keygen -N '' writes it; put one there, and its public half into the host's authorized_keys"
         ) from error
 
 

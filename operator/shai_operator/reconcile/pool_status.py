@@ -90,6 +90,24 @@ def write(
     }
 
 
+def of_unknown_provider(pool: Object, known: Iterable[str], now: datetime) -> dict[str, Any] | None:
+    """Return the status of a pool whose provider this version of the operator does not have; None when it has it.
+
+    The schema lets no such pool in. One that a later version has let in may still be stored. Its members stay as they
+    are: nobody here knows where they are.
+    """
+    wanted = str(pool["spec"].get("provider"))
+    if wanted in (known := sorted(known)):
+        return None
+    message = (
+        f"provider {wanted!r} is none that this operator knows ({', '.join(known)}): run the version of the operator "
+        "with which the pool was made, or delete the pool and make it anew"
+    )
+    said = [Condition(of, FALSE, "ProviderUnknown", message) for of in ("Ready", "Provisioned")]
+    rendered = conditions.render(pool, said, now)
+    return {**status(pool), "observedGeneration": generation(pool), "conditions": rendered}
+
+
 def counts(kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]]) -> dict[str, int]:
     """Return how many members there are, and how many are ready and up to date: of a pool, or of a share of it."""
     return {

@@ -19,8 +19,8 @@ from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors import reading
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.monitors.errors import MonitorError
-from shai_operator.monitors.texts import LONGEST
 from shai_operator.reconcile.members import Monitor, PipelineTasks
+from shai_operator.reconcile.texts import LONGEST
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 

@@ -2,7 +2,9 @@
 """A host that runs systemd: a container with this machine's own programs, into which one logs in by SSH.
 
 systemd-nspawn boots the machine's root file system beneath a layer in memory, so what is installed in the container
-leaves no trace on the machine. It shares the network, so members need addresses of their own.
+leaves no trace on the machine. It shares the network, so members need addresses of their own. The root file system
+changes beneath the layer, which Linux does not expect: the container may go on seeing a file that has been deleted. So
+it has directories of its own where programs of the machine keep files for a moment, such as locks.
 """
 
 from __future__ import annotations
@@ -42,6 +44,14 @@ After=basic.target shai-login.service
 AllowIsolate=yes
 """,
 }
+OWN = ("/root", "/var/lib/shai-tasks")
+"""Directories that are the container's own, beside /tmp and /run. With the machine's, each shell that sshd starts could
+wait for a lock that a shell outside had when the container looked, and the monitors find the machine's registry of
+users changing."""
+_HIERARCHIES = ("systemd", "unified", "")
+"""Where systemd has control groups, beneath /sys/fs/cgroup: with cgroups of version 1, with both, of version 2."""
+_JOIN = 'while test "$1" != --; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
+"""A shell's command that joins control groups, then becomes a program."""
 _POWER_OFF = signal.SIGRTMIN + 4
 """systemd(1): starts poweroff.target."""
 
@@ -87,13 +97,17 @@ def boot(directory: Path, address: str) -> Iterator[SystemdHost]:
     keys = directory / "keys"
     keys.mkdir()
     server = sshd.prepare(keys, address, seen=Path(LOGIN))
-    with _root(directory) as root:
+    with _root(directory) as root, _control_groups(f"shai-{server.port}") as groups:
         for name, text in UNITS.items():
             (root / "etc/systemd/system" / name).write_text(text)
         log = directory / "boot.log"
         command: list[str | Path] = [
+            *("sh", "-c", _JOIN, "sh"),
+            *groups,
+            "--",
             *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--link-journal=no"),
             *("--directory", root, "--machine", f"shai-{server.port}", f"--bind-ro={keys}:{LOGIN}"),
+            *(f"--tmpfs={path}:mode=0755" for path in OWN),
             # Those of a host's root: otherwise no sandbox can be made.
             *("--capability=all", "--system-call-filter=@known"),
             *("systemd.unit=shai-host.target", "systemd.show_status=no"),
@@ -129,6 +143,22 @@ def _root(directory: Path) -> Iterator[Path]:
             subprocess.run(["umount", "--recursive", root], check=True, timeout=60)
     finally:
         subprocess.run(["umount", layer], check=True, timeout=60)
+
+
+@contextmanager
+def _control_groups(name: str) -> Iterator[list[Path]]:
+    """Make control groups for the container alone: the units of another one beside it have the same names."""
+    mounted = [Path("/sys/fs/cgroup", part) for part in _HIERARCHIES]
+    groups = [place / name for place in mounted if (place / "cgroup.procs").exists()]
+    for group in groups:
+        group.mkdir()
+    try:
+        yield groups
+    finally:
+        for group in groups:
+            for inner in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+                inner.rmdir()
+            group.rmdir()
 
 
 def _child(process: int) -> int:

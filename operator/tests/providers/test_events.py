@@ -9,6 +9,7 @@ import pytest
 
 from shai_operator.providers.events import Record, unreachable
 from shai_operator.providers.interface import Host, Login, Progress, Reason
+from shai_operator.reconcile.member_rows import MESSAGE_LIMIT
 
 HOST = Host("rack-1", "192.0.2.9", Login("shai", "key", "ssh-ed25519 AAAA", port=2222))
 
@@ -38,6 +39,13 @@ def test_progress_never_passes_its_total() -> None:
     assert [(step.done, step.total) for step in progress] == [(1, 2), (2, 2), (2, 2), (2, 2), (2, 2)]
 
 
+TRACEBACK = """Traceback (most recent call last):
+  File "/srv/x.py", line 7, in log_in
+    password = "secret"
+OSError: no room
+"""
+
+
 @pytest.mark.parametrize(
     ("result", "says"),
     [
@@ -51,7 +59,18 @@ def test_progress_never_passes_its_total() -> None:
         ),
         ({"msg": "MODULE FAILURE", "module_stderr": "no python"}, "MODULE FAILURE: no python"),
         ({}, "without a message"),
-        ({"msg": "rc", "stderr": "begin " + "x" * 5000 + " end"}, " end"),
+        ({"msg": "Task failed: Module failed: [Errno 13] Permission denied: b'/x'"}, "'Copy': [Errno 13] Permission"),
+        ({"msg": "Unexpected AnsibleActionFail error: Could not find /x"}, "'Copy': Could not find /x"),
+        (
+            {"msg": "Error executing command.", "cmd": "/bin/tool -x y", "rc": 2},
+            "'Copy': /bin/tool cannot be started: No",
+        ),
+        ({"msg": "Error executing command.", "cmd": ["/bin/tool", "y"], "rc": 13}, "/bin/tool cannot be started: Perm"),
+        ({"msg": "Error executing command."}, "the command cannot be started"),
+        ({"msg": "non-zero return code", "stderr": f"it says\n{TRACEBACK}"}, "return code: it says OSError: no room"),
+        ({"msg": TRACEBACK}, "'Copy': OSError: no room"),
+        ({"msg": "rc", "stderr": "begin " + "x" * 5000 + " end"}, " end; correct"),
+        ({"msg": "rc", "stderr": "begin " + "x" * 5000 + " end"}, "'Copy': rc: begin xxx"),
     ],
 )
 def test_messages(result: dict[str, Any], says: str) -> None:
@@ -60,7 +79,42 @@ def test_messages(result: dict[str, Any], says: str) -> None:
     assert failure.reason is Reason.PLAYBOOK_FAILED
     assert failure.message.startswith("host rack-1: task 'Copy': ")
     assert says in failure.message
-    assert len(failure.message) < 1200
+    assert "password" not in failure.message
+    assert failure.message.endswith(
+        "; correct this on the host; the next run, which the operator starts itself, goes on from there"
+    )
+    assert len(failure.message) <= MESSAGE_LIMIT - 2 * 63, "a row has room for it, whatever the names of host and pool"
+
+
+@pytest.mark.parametrize("said", ["\x1b[31mred", "half \ud800 a pair", "one\r\nline\x00", "\u202eturned"])
+def test_whatever_a_host_prints_a_status_can_have_it(said: str) -> None:
+    """A text with half a pair of UTF-16 would keep the whole status from being written."""
+    for happened in (failed("web-0", msg=said), event("runner_on_unreachable", host="web-0", res={"msg": said})):
+        record, _ = observed(event("playbook_on_task_start", task="Copy"), happened)
+        assert record.failures["web-0"].message.isprintable()
+    record, _ = observed({"event": "verbose", "stdout": said})
+    assert record.explain().message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("action", "result", "machine", "says"),
+    [
+        ("ansible.builtin.fail", {"msg": "it is off: switch it on"}, "", "task 'Copy': it is off: switch it on"),
+        ("ansible.builtin.command", {"msg": "off"}, "", "off; correct this on the host; the next run"),
+        ("ansible.builtin.command", {"msg": "off"}, "web-vm-0", "off; correct this in the virtual machine; the next"),
+        (
+            "ansible.builtin.command",
+            {"msg": "off", "_ansible_delegated_vars": {"ansible_host": "localhost"}},
+            "",
+            "off; correct this on the operator's machine, where this task runs; the next run",
+        ),
+    ],
+)
+def test_who_can_correct_it_is_told_where(action: str, result: dict[str, Any], machine: str, says: str) -> None:
+    record = Record(HOST, 1, {"web-0": machine} if machine else {})
+    record.observe(event("playbook_on_task_start", task="Copy"))
+    record.observe(event("runner_on_failed", host="web-0", res=result, task_action=action))
+    assert says in record.failures["web-0"].message
 
 
 def command(errors: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import shutil
 import signal
 import ssl
 import subprocess
+import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from shai_operator.providers import authority, directories
+from shai_operator.providers import authority, directories, process
 from shai_operator.providers.interface import (
     Data,
     Grounds,
@@ -37,6 +38,8 @@ from shai_operator.providers.interface import (
 from shai_operator.providers.local import LocalProvider, local_host
 from shai_operator.providers.playbooks import Playbooks
 from testing.waiting import until_async
+from tests.providers import failing
+from tests.providers.failing import Place
 from tests.providers.support import arguments, processes_with, quiet
 
 if TYPE_CHECKING:
@@ -49,10 +52,22 @@ TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMA
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
 ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
 """A path of a runtime that must arrive unchanged."""
+STRANGE = "-x {{ 7 * 7 }} 'q' \"d\" $HOME `id` $(id) %s \\ ; & | * ü"
+"""The name of a file or a directory that is read on the host."""
 SOURCES = (
     f"unix:/run/{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' `id` %s \\.sock",
     "https://facts.example/a,b/",
 )
+_TASKS = "roles/linux_member/tasks"
+ENDS = {
+    "t-0": Place(f"{_TASKS}/certificate.yml", "Install the certificate"),
+    "t-1": Place(f"{_TASKS}/main.yml", "Load the key-value store's seed"),
+}
+"""Where a first installation ends: a key without a certificate, services without a seed."""
+REMOVAL_ENDS = {
+    "t-0": Place(f"{_TASKS}/stop.yml", "End supervisord"),
+    "t-1": Place(f"{_TASKS}/remove.yml", "Delete the member's files"),
+}
 CANARY = "canary-of-the-operators-environment"
 
 
@@ -129,20 +144,26 @@ async def life(site: Site, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lif
 
 async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     site = life.site
-    (site.base / "source").mkdir()
-    (site.base / "source/mail.txt").write_text("seeded")
+    source = site.base / STRANGE
+    source.mkdir()
+    (source / "mail.txt").write_text("seeded")
     seed = 'SET greeting "good day"\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n'
     configuration = MemberConfiguration(
         str(site.directory),
-        await asyncio.to_thread(lambda: site.image(**{"data/seed": seed})),
+        await asyncio.to_thread(lambda: site.image(**{f"data/{STRANGE}": seed})),
         life.provider.installer,
-        data=Data(str(site.base / "source")),
-        key_value=KeyValue("$(IMAGE)/data/seed"),
+        data=Data(str(source)),
+        key_value=KeyValue(f"$(IMAGE)/data/{STRANGE}"),
         variables=(("SAID", TEMPLATE),),
         runtimes=(("odd", (ODD, "/--data")), ("1e3", ("$(IMAGE)/bin", "/lib"))),
         sources=SOURCES,
         monitor_port=site.port,
     )
+    async with with_failures(life, ENDS, monkeypatch) as provider:
+        outcomes = await provider.provision(
+            local_host(), life.members, configuration, progress=quiet, cancel=asyncio.Event()
+        )
+        failed_at(outcomes, ENDS)
     kept = keep_run_directories(site.base / "kept", monkeypatch)
     await installs(life, configuration)
     has_left_no_secrets(kept, site.authority)
@@ -153,7 +174,34 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
     changed = replace(configuration, variables=(("SAID", "something else"),), sources=SOURCES[:1])
     await restarts_what_a_change_concerns(life, changed)
     await switches_to_another_image(life, changed)
+    async with with_failures(life, REMOVAL_ENDS, monkeypatch) as provider:
+        grounds = Grounds("t", str(site.directory))
+        outcomes = await provider.remove(local_host(), life.members, grounds, progress=quiet, cancel=asyncio.Event())
+        failed_at(outcomes, REMOVAL_ENDS)
     await leaves_nothing(life)
+
+
+@asynccontextmanager
+async def with_failures(
+    life: Life, ends: Mapping[str, Place], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[LocalProvider]:
+    """Give a provider whose runs end before the given tasks. The next run of the right one goes on from there."""
+    place = Path(tempfile.mkdtemp(dir=life.site.base)) / "collection"
+    failing.ending_before(place, ends)
+    playbooks = Playbooks(directory=life.site.base / "runs")
+    with monkeypatch.context() as broken:
+        broken.setattr(process, "COLLECTION", place)
+        yield LocalProvider(playbooks, life.site.authority)
+    await playbooks.close()
+
+
+def failed_at(outcomes: Mapping[str, Outcome], ends: Mapping[str, Place]) -> None:
+    """Each member failed where it should have, and its message names no other member."""
+    failures = {name: outcome.failure.message for name, outcome in outcomes.items() if outcome.failure}
+    assert set(failures) == set(ends), failures
+    for name, message in failures.items():
+        assert message.startswith(f"host local: task {ends[name].task!r}: ")
+        assert not [other for other in outcomes if other != name and other in message]
 
 
 def keep_run_directories(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -179,7 +179,10 @@ async def test_a_task_fails(playbooks: Playbooks, tmp_path: Path) -> None:
     report = await playbooks.run(job("fails.yml", tmp_path / "file"), quiet, asyncio.Event())
     assert report.failure is not None
     assert report.failure.reason is Reason.PLAYBOOK_FAILED
-    assert report.failure.message == "host host 127.0.0.1: task 'Work': non-zero return code: the disk is full"
+    assert report.failure.message == (
+        "host host 127.0.0.1: task 'Work': non-zero return code: the disk is full; correct this on the host; the next "
+        "run, which the operator starts itself, goes on from there"
+    )
 
 
 async def test_a_run_sees_nothing_of_the_operators_environment(

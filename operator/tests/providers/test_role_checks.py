@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# ruff: noqa: S108 - the paths are texts, and nothing is made there
 """What roles refuse by what a machine has said: each refusal begins with its reason, and ends with a remedy."""
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _ROLES = COLLECTION / "roles"
 _SYSTEM = ("bhyve_host", "check.yml", "Check the host's system and processor")
 _VMM = ("bhyve_host", "programs.yml", "Check that the processor can run virtual machines")
 _CLOCK = ("freebsd_guest", "clock.yml", "Check the guest's clock")
+_HOST_CLOCK = ("linux_host", "main.yml", "Check the host's clock")
+_HIDDEN = ("linux_member", "hidden.yml", "Check that the services see what they are given")
 _PROGRAMS = ("linux_host", "main.yml", "Check that the host has all programs")
 
 
@@ -66,16 +69,24 @@ def test_a_host_that_cannot_run_the_image_is_named(tmp_path: Path, said: list[st
     assert (passed, wanted in printed) == (not wanted, True), printed
 
 
-@pytest.mark.parametrize("behind", [-100_000, 0, 100_000])
-def test_a_clock_that_is_wrong_is_named(tmp_path: Path, behind: int) -> None:
+@pytest.mark.parametrize(
+    ("check", "role", "behind"),
+    [
+        (_CLOCK, "freebsd_guest", -100_000),
+        (_CLOCK, "freebsd_guest", 0),
+        (_HOST_CLOCK, "linux_host", 3600),
+        (_HOST_CLOCK, "linux_host", 0),
+    ],
+)
+def test_a_clock_that_is_wrong_is_named(tmp_path: Path, check: tuple[str, str, str], role: str, behind: int) -> None:
     """The limit is far from what the run itself takes."""
     now = subprocess.run(["date", "+%s"], capture_output=True, text=True, check=True).stdout
-    said = {"freebsd_guest_time": {"stdout": str(int(now) - behind)}, "freebsd_guest_skew_seconds": 10_000}
-    passed, printed = checked(tmp_path, _CLOCK, **said)
+    said = {f"{role}_time": {"stdout": str(int(now) - behind)}}
+    passed, printed = checked(tmp_path, check, **said)
     assert passed is (behind == 0), printed
     if behind:
-        assert "ClockSkew: the guest's clock differs from the operator's by more than 10000 s" in printed
-        assert "set the clock of the host, and see that the guest reaches a time server" in printed
+        assert re.search(r"ClockSkew: the (host|guest)'s clock differs from the operator's by more than 300 s", printed)
+        assert re.search(r"set the (clock of the host|wrong one), and .* time server", printed)
 
 
 def test_a_host_without_virtualization_is_named(tmp_path: Path) -> None:
@@ -111,3 +122,28 @@ def test_every_package_that_is_asked_about_can_be_named() -> None:
     )
     named = yaml.safe_load((_ROLES / "linux_host/vars/main.yml").read_text())["linux_host_packages"]
     assert {"".join(words) for words in asked} - {"image"} == set(named)
+
+
+_SEEN = {
+    "linux_member_name": "web-0",
+    "linux_member_pool_directory": "/srv/shai",
+    "linux_member_image_digest": "a",
+    "linux_member_runtimes": [{"name": "a", "paths": ["/tmpfiles", "/srv/tmp", "$(IMAGE)/tmp", "$(TOOLS)/bin"]}],
+    "linux_member_variables": [{"name": "OTHER", "value": "/tmp/x"}, {"name": "TOOLS", "value": "/srv/tools"}],
+    "linux_member_sources": ["https://a.example/tmp/", "unix:/run/x.sock"],
+}
+_UNSEEN = {
+    "linux_member_pool_directory": "/tmp/shai",
+    "linux_member_runtimes": [{"name": "a", "paths": ["/usr/lib", "/var/tmp", "$(TOOLS)/bin"]}],
+    "linux_member_variables": [{"name": "TOOLS", "value": "/tmp/tools"}],
+    "linux_member_sources": ["unix:/var/tmp/x.sock"],
+}
+_NAMED = "/tmp/shai/web-0, /tmp/shai/web-0/data, /var/tmp, /tmp/tools, /var/tmp/x.sock: services of this host have a"
+
+
+@pytest.mark.parametrize(("given", "named"), [({}, ""), (_UNSEEN, _NAMED)])
+def test_what_systemd_would_hide_from_a_member_is_named(tmp_path: Path, given: dict[str, Any], named: str) -> None:
+    """Where supervisord runs the services, they see it: test_local.py has members there."""
+    systemd = {"linux_member_systemd": {"stat": {"exists": True}}}
+    passed, printed = checked(tmp_path, _HIDDEN, **{**_SEEN, **given, **systemd})
+    assert (passed, named in printed) == (not named, True), printed

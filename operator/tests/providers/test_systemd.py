@@ -24,6 +24,27 @@ pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason=
 
 EXPOSURE = {"monitor": 4.4, "store": 1.5}
 """The most that systemd-analyze(1) may say of each unit, from 0 to 10; without settings, it says 9.6."""
+FILTER = "SystemCallFilter=@system-service\nSystemCallFilter=~@privileged\n"
+"""Of the store. Since it allows one privileged call again, systemd-analyze does not count what this forbids."""
+OPEN = {
+    "store": {
+        "RootDirectoryOrRootImage": "0.1", "UserOrDynamicUser": "0.4", "PrivateUsers": "0.2", "ProtectHome": "0.1",
+        "ProcSubset": "0.1", "DeviceAllow": "0.1", "IPAddressDeny": "0.2", "RestrictAddressFamilies_AF_UNIX": "0.1",
+        "SystemCallFilter_privileged": "0.2", "SystemCallFilter_resources": "0.2",
+    },
+}  # fmt: skip
+"""What each unit leaves open, by systemd-analyze(1), and how much that counts there. So a line that is taken out of a
+unit is noticed, and `docs/providers.md` says why these are open."""
+OPEN["monitor"] = OPEN["store"] | {
+    "CapabilityBoundingSet_CAP_CHOWN_FSETID_SETFCAP": "0.2", "CapabilityBoundingSet_CAP_DAC_FOWNER_IPC_OWNER": "0.2",
+    "CapabilityBoundingSet_CAP_KILL": "0.1", "CapabilityBoundingSet_CAP_NET_BIND_SERVICE_BROADCAST_RAW)": "0.1",
+    "CapabilityBoundingSet_CAP_SET_UID_GID_PCAP": "0.3", "CapabilityBoundingSet_CAP_SYS_ADMIN": "0.3",
+    "CapabilityBoundingSet_CAP_SYS_NICE_RESOURCE": "0.1", "CapabilityBoundingSet_CAP_SYS_PTRACE": "0.3",
+    "Delegate": "0.1", "MemoryDenyWriteExecute": "0.1", "PrivateNetwork": "0.5", "ProtectControlGroups": "0.2",
+    "RestrictAddressFamilies_AF_INET_INET6": "0.3", "RestrictAddressFamilies_AF_NETLINK": "0.1",
+    "RestrictNamespaces_mnt": "0.1", "RestrictNamespaces_pid": "0.1", "RestrictSUIDSGID": "0.2",
+    "SystemCallFilter_debug": "0.2", "SystemCallFilter_mount": "0.2",
+}  # fmt: skip
 
 
 def written(place: Path, templates: Path) -> subprocess.CompletedProcess[str]:
@@ -71,19 +92,17 @@ def test_units(tmp_path: Path) -> None:
     assert (tmp_path / "shai-web-0-store.service").exists()
 
 
-@pytest.mark.parametrize("service", EXPOSURE)
-def test_units_have_few_rights(tmp_path: Path, service: str) -> None:
+def test_units_have_few_rights(tmp_path: Path) -> None:
     written(tmp_path, ROLE / "templates")
-    most = f"--threshold={10 * EXPOSURE[service]:.0f}"
-    command: list[str | Path] = [
-        "systemd-analyze",
-        "security",
-        "--offline=true",
-        most,
-        tmp_path / f"shai-web-0-{service}.service",
-    ]
-    judged = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert judged.returncode == 0, judged.stdout
+    for service, expected in OPEN.items():
+        unit = tmp_path / f"shai-web-0-{service}.service"
+        most = f"--threshold={10 * EXPOSURE[service]:.0f}"
+        command: list[str | Path] = ["systemd-analyze", "security", "--offline=true", "--json=short", most, unit]
+        judged = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert judged.returncode == 0, judged.stderr
+        rows = json.loads(judged.stdout)
+        assert {row["json_field"]: row["exposure"] for row in rows if row["set"] is False} == expected, service
+    assert FILTER in (tmp_path / "shai-web-0-store.service").read_text()
 
 
 def test_a_unit_that_systemd_would_not_start_is_not_put_in_place(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ BOUNDS = {"monitor": 0x2805FF, "store": 0}
 """The sets of capabilities beyond which no process of a unit gets any (CapBnd in proc(5)): those of docs/providers.md,
 by their numbers in linux/capability.h, and SYS_RESOURCE where a machine has it."""
 SYS_RESOURCE = 1 << 24
+HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is made there
+"""What units have of their own, empty: PrivateTmp."""
 
 
 @pytest.fixture
@@ -176,6 +178,24 @@ def has_few_rights(life: Life) -> None:
         said = dict(line.split(":\t", 1) for line in status.splitlines())
         assert int(said["CapBnd"], 16) & ~SYS_RESOURCE == bound
         assert said["NoNewPrivs"] == "1"
+        assert said["Seccomp"] == "2", "system calls are filtered"
+        sees_little(life, life.shown(life.members[0], service, "MainPID"))
+
+
+def sees_little(life: Life, process: str) -> None:
+    """The file system is read-only but for the member's directory, and /tmp, /dev and /proc are a service's own."""
+    mounts = {}
+    for line in life.machine.run("cat", f"/proc/{process}/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        mounts[before.split()[4]] = {*before.split()[5].split(","), *after.split()[2].split(","), after.split()[0]}
+    assert "ro" in mounts["/"]
+    assert "ro" in mounts["/root"], "ProtectHome"
+    assert "rw" in mounts[f"{DIRECTORY}/{life.members[0].name}"]
+    assert "hidepid=invisible" in mounts["/proc"]
+    assert "ro" in mounts["/proc/sys"], "ProtectKernelTunables"
+    assert "tmpfs" in mounts["/dev"], "PrivateDevices"
+    hidden = life.machine.run("nsenter", "--target", process, "--mount", "ls", "-A", *HIDDEN)
+    assert hidden.split() == [f"{path}:" for path in HIDDEN], hidden
 
 
 def comes_back_when_killed(life: Life) -> None:
