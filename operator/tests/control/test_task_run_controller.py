@@ -21,7 +21,7 @@ from shai_operator.reconcile.objects import FINALIZER, Inventory, reference, sta
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 from tests.control.test_run_controllers import Written
-from tests.reconcile.builders import FOR_SEARCH, resource
+from tests.reconcile.builders import FOR_SEARCH, OWNED, resource, space
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,8 +43,9 @@ class World:
         self.answers: dict[str, tuple[int, dict[str, Any]]] = {}
         self.asked: list[str] = []
         self.inventory = Inventory()
-        row = {"name": "default-0", "ordinal": 0}
+        row = {"name": "default-0", "ordinal": 0, **OWNED}
         for obj in (
+            space("search"),
             resource("JailPool", "default", FOR_SEARCH, {"members": [row]}),
             resource("Pipeline", "p", {"tasks": ["index"]}),
             resource("Task", "index", {"run": "Once"}),
