@@ -46,6 +46,7 @@ type Plan struct {
 	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
 	Capsicum     *Capsicum            // nil: no capability mode
 	HidesReads   bool                 // gives the task mounts of its own
+	Owned        []string             // directories of which it gets mounts with other owners
 }
 
 // Input is everything that a plan depends on.
@@ -101,6 +102,9 @@ func ForLinux(in Input) (Plan, error) {
 	result, err := in.common()
 	if err != nil {
 		return result, err
+	}
+	if in.User != nil && in.User.Files != 0 && !in.waives(MappedOwners) {
+		result.Owned = in.Owned
 	}
 	if !in.Confined {
 		if !in.waives(SyscallFilter) {

@@ -44,7 +44,12 @@ type Capability struct {
 }
 
 // User is the user and group that a task runs as. It has no supplementary groups.
-type User struct{ ID, Group uint32 }
+type User struct {
+	ID, Group uint32
+	// Files is the user to whom the files in [Spec.Owned] belong, if it is another one; otherwise
+	// 0. Only Linux has it.
+	Files uint32
+}
 
 // Permits reports whether a file's mode gives the user all of the bits: 4 read, 2 write,
 // 1 search or execute. It ignores access control lists.
@@ -112,6 +117,9 @@ type Spec struct {
 	// User is the user that the program runs as, in all modes; nil is the monitor's own.
 	// Only the superuser can set another. The program never has capabilities.
 	User *User
+	// Owned are directories with files that belong to the user User.Files. The task sees, and makes,
+	// them as files of its own user. They must exist.
+	Owned []string
 	// Serving says that the program forks processes that serve users' sessions. Those
 	// processes cannot fork themselves, since their children would outlive the session.
 	// On Linux such a task can make no threads, and no processes that share memory or
@@ -166,7 +174,7 @@ func (in Input) check() error {
 
 // paths returns all directories that a specification names.
 func (spec Spec) paths() []string {
-	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
+	paths := slices.Concat(spec.Runtime, spec.RuntimeNames, spec.Owned)
 	for _, directory := range spec.Perimeter {
 		paths = append(paths, directory.Path)
 	}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"shai.dev/monitor/internal/sandbox/plan"
+)
+
+// ofTask is the user of one of the tasks whose files belong to pipelineUser.
+var ofTask = &plan.User{ID: 70125, Group: 70123, Files: 70123}
+
+// ownedGround is a directory of the pipeline's user, with a file that only this user may read, and
+// a file of somebody else.
+func ownedGround(t *testing.T) string {
+	t.Helper()
+	if err := CanMapOwners([]string{os.TempDir()}); err != nil {
+		t.Skipf("tasks cannot have users of their own here: %v", err)
+	}
+	directory := filepath.Join(openGround(t), "owned")
+	check(t, os.Mkdir(directory, 0o770))
+	check(t, os.Chown(directory, int(ofTask.Files), int(ofTask.Group)))
+	check(t, os.Chmod(directory, 0o770|os.ModeSetgid))
+	for name, owner := range map[string]int{"private": int(ofTask.Files), "foreign": 70999} {
+		path := filepath.Join(directory, name)
+		check(t, os.WriteFile(path, []byte("the text\n"), 0o600))
+		check(t, os.Chown(path, owner, owner))
+	}
+	return directory
+}
+
+// Tasks of a pipeline are different users, and own each other's files all the same: what one
+// makes that only its user may read, the other reads. Files of others stay closed.
+func TestTasksOwnThePipelinesFiles(t *testing.T) {
+	needRoot(t)
+	const program = `cat "$1/private" && (umask 077; echo made >"$1/new") && chmod 640 "$1/new" && mv "$1/new" "$1/made" && id -u
+cat "$1/foreign" 2>/dev/null && echo foreign || true`
+	for name, confined := range map[string]bool{"confined": true, "baseline": false} {
+		t.Run(name, func(t *testing.T) {
+			directory := ownedGround(t)
+			spec := Spec{Spec: plan.Spec{Command: []string{"/bin/sh", "-c", program, "sh", directory},
+				Runtime: runtimeOf(), WorkingDirectory: "/", Confined: confined, User: ofTask, Owned: []string{directory},
+				Perimeter: []plan.Directory{{Path: directory, Rights: plan.Read | plan.Write}}}}
+			got := run(t, spec, &scripted{open: allowBeneath(directory)})
+			if want := "the text\n70125\n"; got.err != nil || got.output != want {
+				t.Errorf("%v: %q, want %q", got.err, got.output, want)
+			}
+			info, err := os.Stat(filepath.Join(directory, "made"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stat := info.Sys().(*syscall.Stat_t); stat.Uid != ofTask.Files || stat.Gid != ofTask.Group ||
+				info.Mode().Perm() != 0o640 {
+				t.Errorf("what the task made is %v of user %d and group %d", info.Mode(), stat.Uid, stat.Gid)
+			}
+			spec.waived = plan.MappedOwners
+			if got := run(t, spec, &scripted{open: allowBeneath(directory)}); got.err == nil && strings.Contains(got.output, "the text") {
+				t.Errorf("without mounts of its own the other user reads the file, too: %s", got.output)
+			}
+		})
+	}
+}
+
+// The mounts of a task are the task's: nobody else sees other owners, and none stays.
+func TestMountsWithOtherOwnersEndWithTheTask(t *testing.T) {
+	needRoot(t)
+	directory := ownedGround(t)
+	before, err := os.ReadFile("/proc/self/mountinfo")
+	check(t, err)
+	got := run(t, Spec{Spec: plan.Spec{Command: []string{"/bin/stat", "-c", "%u", directory + "/private"},
+		WorkingDirectory: "/", User: ofTask, Owned: []string{directory}}}, &scripted{})
+	if got.err != nil || got.output != "70125\n" {
+		t.Errorf("the task sees owner %q: %v", got.output, got.err)
+	}
+	after, err := os.ReadFile("/proc/self/mountinfo")
+	check(t, err)
+	if strings.Contains(string(after), directory) && !strings.Contains(string(before), directory) {
+		t.Errorf("a mount of a task has stayed:\n%s", after)
+	}
+}
+
+// A directory that cannot be mapped keeps the task from starting: its files would be another's.
+func TestDirectoryThatCannotBeMapped(t *testing.T) {
+	needRoot(t)
+	ownedGround(t)
+	err := CanMapOwners([]string{"/proc/self/fdinfo"})
+	if err == nil || !strings.Contains(err.Error(), "/proc/self/fdinfo") {
+		t.Errorf("%v", err)
+	}
+	got := run(t, Spec{Spec: plan.Spec{Command: []string{"/bin/true"}, WorkingDirectory: "/", User: ofTask,
+		Owned: []string{"/proc/self/fdinfo"}}}, &scripted{})
+	if got.err == nil || !strings.Contains(got.err.Error(), "id-mapped mounts") {
+		t.Errorf("the task starts, or does not say why not: %v", got.err)
+	}
+}
