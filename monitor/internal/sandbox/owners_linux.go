@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,29 +25,46 @@ import (
 // CanMapOwners returns why tasks cannot have users of their own that are the owners of their
 // pipeline's files in the directories, nil if they can. Its numbers need not be in use.
 func CanMapOwners(directories []string) error {
-	tried := make(chan error)
-	go func() {
-		runtime.LockOSThread() // of which the process that ownerNamespace makes is a child
-		defer runtime.UnlockOSThread()
-		tried <- tryMappingOwners(directories)
-	}()
-	return <-tried
+	return withOwnerNamespace(func(namespace int) error {
+		for _, directory := range directories {
+			mount, err := mountWithOwners(directory, namespace)
+			if err != nil {
+				return err
+			}
+			unix.Close(mount)
+		}
+		return nil
+	})
 }
 
-func tryMappingOwners(directories []string) error {
+// ownersMapped reports whether the kernel can map owners, on a file system in memory.
+var ownersMapped = sync.OnceValue(func() bool {
+	return withOwnerNamespace(func(namespace int) error {
+		mount, err := newFileSystem()
+		if err != nil {
+			return err
+		}
+		defer unix.Close(mount)
+		return setOwners(mount, namespace)
+	}) == nil
+})
+
+func owners() Feature {
+	return Feature{Name: "users of single tasks", Found: found(ownersMapped(), "present"),
+		Needed:  "the superuser's rights, id-mapped mounts (Linux 6.3), also of the data directory's file system",
+		Present: ownersMapped(), Effect: "the tasks of a pipeline run as different users; otherwise they share one"}
+}
+
+// withOwnerNamespace tries something with a namespace as mapOwners does.
+func withOwnerNamespace(try func(namespace int) error) error {
+	runtime.LockOSThread() // of which the process that ownerNamespace makes is a child
+	defer runtime.UnlockOSThread()
 	namespace, err := ownerNamespace(plan.User{ID: 1, Files: 2})
 	if err != nil {
 		return err
 	}
 	defer unix.Close(namespace)
-	for _, directory := range directories {
-		mount, err := mountWithOwners(directory, namespace)
-		if err != nil {
-			return err
-		}
-		unix.Close(mount)
-	}
-	return nil
+	return try(namespace)
 }
 
 // mapOwners gives the calling thread mounts of the task's directories, on which what belongs
@@ -91,14 +109,19 @@ func mountWithOwners(directory string, namespace int) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("make a mount of %s: %w", directory, err)
 	}
-	change := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Propagation: unix.MS_SLAVE,
-		Userns_fd: uint64(namespace)} //nolint:gosec // a descriptor
-	if err := unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &change); err != nil {
+	if err := setOwners(mount, namespace); err != nil {
 		unix.Close(mount)
-		return -1, fmt.Errorf("map the owners of files in %s (does its file system have id-mapped mounts?): %w",
+		return -1, fmt.Errorf("map the owners of files in %s (does its file system have id-mapped mounts, as ext4, XFS and Btrfs do?): %w",
 			directory, err)
 	}
 	return mount, nil
+}
+
+// setOwners gives a detached mount, and all mounts in it, the users of a namespace.
+func setOwners(mount, namespace int) error {
+	return unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{
+		Attr_set: unix.MOUNT_ATTR_IDMAP, Propagation: unix.MS_SLAVE,
+		Userns_fd: uint64(namespace)}) //nolint:gosec // a descriptor
 }
 
 // ownerNamespace returns a user namespace in which the task's user and that of its files are

@@ -21,10 +21,10 @@ var ofTask = &plan.User{ID: 70125, Group: 70123, Files: 70123}
 // a file of somebody else.
 func ownedGround(t *testing.T) string {
 	t.Helper()
-	if err := CanMapOwners([]string{os.TempDir()}); err != nil {
+	directory := filepath.Join(openGround(t), "owned")
+	if err := CanMapOwners([]string{filepath.Dir(directory)}); err != nil {
 		t.Skipf("tasks cannot have users of their own here: %v", err)
 	}
-	directory := filepath.Join(openGround(t), "owned")
 	check(t, os.Mkdir(directory, 0o770))
 	check(t, os.Chown(directory, int(ofTask.Files), int(ofTask.Group)))
 	check(t, os.Chmod(directory, 0o770|os.ModeSetgid))
