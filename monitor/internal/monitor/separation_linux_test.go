@@ -154,6 +154,53 @@ func TestTasksOfAPipelineAreSeparate(t *testing.T) {
 	}
 }
 
+// A session opens a document that only the pipeline's user may read, as one that a task has made:
+// natively, by its number, and by its path, on which the monitor decides. A document that only a
+// third user may read stays closed. Its worker is neither this user nor any other task's.
+func TestSessionsOwnThePipelinesDocuments(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only the superuser can start tasks as other users")
+	}
+	const mine, foreign = "/corpus/private/alice/1.txt", "/corpus/private/alice/2.txt"
+	s := newStack(t)
+	s.document(mine)
+	s.document(foreign)
+	s.principal("alice", "de")
+	s.fact("regions", "prefix", "127.0.0.0/8", "de")
+	s.open()
+	if !s.monitor.separatesTasks() {
+		t.Skip("the file system of the test's data has no id-mapped mounts")
+	}
+	s.apply()
+	user := s.pipeline().User()
+	for name, owner := range map[string]uint32{mine: user.ID, foreign: user.ID + 1} { // another task's
+		path := filepath.Join(s.options.Data, name)
+		s.must(os.Chown(path, int(owner), 0))
+		s.must(os.Chmod(path, 0o600))
+	}
+	s.analyze()
+	s.startWorkers()
+	alice := s.login("alice", "127.0.1.1")
+	if !alice.natively(mine) || alice.natively(foreign) {
+		t.Errorf("natively: its own %v, a foreign one %v", alice.natively(mine), alice.natively(foreign))
+	}
+	for name, want := range map[string]string{mine: "text " + mine, foreign: "error EACCES"} {
+		if got := alice.must(fmt.Sprintf("read %d", s.id(name))); !strings.HasPrefix(got, want) {
+			t.Errorf("%s by its number: %s, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]bool{mine: true, foreign: false} {
+		got := alice.must("native " + filepath.Join(s.options.Data, name))
+		if isOpen := !strings.HasPrefix(got, "error "); isOpen != want {
+			t.Errorf("%s by its path: %s", name, got)
+		}
+	}
+	worker := s.pipeline().Task("worker").Status()
+	if worker.User == user.ID || worker.User == 0 {
+		t.Errorf("the task with sessions is user %d, the pipeline %d", worker.User, user.ID)
+	}
+}
+
 // checkOwners checks that the files of the two tasks belong to the pipeline's user, and that the
 // tasks run as others, unless they share it.
 func (s *stack) checkOwners(isShared bool) {

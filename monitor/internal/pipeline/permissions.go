@@ -26,13 +26,10 @@ const (
 // user returns the user that the program runs as, nil if it is the monitor's. Two tasks of a
 // pipeline have different ones, so that neither reaches the other's processes. The files are
 // each one's own (see [plan.User]).
-//
-// A confined task with sessions runs as the user of the files: it opens what its supervisor
-// gives it, on mounts of the supervisor, and its filter lets it reach no other process.
 func (t *Task) user() *plan.User {
 	p := t.pipeline
 	id := p.users[t.name]
-	if p.user == nil || id == 0 || len(t.spec.Parameters) > 0 && p.Mode() != wire.ModeBaseline {
+	if p.user == nil || id == 0 {
 		return p.user
 	}
 	return &plan.User{ID: id, Group: p.user.Group, Files: p.user.ID}

@@ -25,7 +25,7 @@ import (
 // CanMapOwners returns why tasks cannot have users of their own that are the owners of their
 // pipeline's files in the directories, nil if they can. Its numbers need not be in use.
 func CanMapOwners(directories []string) error {
-	return withOwnerNamespace(func(namespace int) error {
+	return withOwnerNamespace(anyUser, func(namespace int) error {
 		for _, directory := range directories {
 			mount, err := mountWithOwners(directory, namespace)
 			if err != nil {
@@ -39,7 +39,7 @@ func CanMapOwners(directories []string) error {
 
 // ownersMapped reports whether the kernel can map owners, on a file system in memory.
 var ownersMapped = sync.OnceValue(func() bool {
-	return withOwnerNamespace(func(namespace int) error {
+	return withOwnerNamespace(anyUser, func(namespace int) error {
 		mount, err := newFileSystem()
 		if err != nil {
 			return err
@@ -55,32 +55,32 @@ func owners() Feature {
 		Present: ownersMapped(), Effect: "the tasks of a pipeline run as different users; otherwise they share one"}
 }
 
-// withOwnerNamespace tries something with a namespace as mapOwners does.
-func withOwnerNamespace(try func(namespace int) error) error {
+// anyUser is one to try with.
+var anyUser = plan.User{ID: 1, Files: 2}
+
+// withOwnerNamespace calls a function with the namespace for a user.
+func withOwnerNamespace(user plan.User, use func(namespace int) error) error {
 	runtime.LockOSThread() // of which the process that ownerNamespace makes is a child
 	defer runtime.UnlockOSThread()
-	namespace, err := ownerNamespace(plan.User{ID: 1, Files: 2})
-	if err != nil {
-		return err
-	}
-	defer unix.Close(namespace)
-	return try(namespace)
-}
-
-// mapOwners gives the calling thread mounts of the task's directories, on which what belongs
-// to the user of the files belongs to the task's. The thread has a mount namespace of its own.
-func mapOwners(user plan.User, directories []string) error {
 	namespace, err := ownerNamespace(user)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(namespace)
-	for _, directory := range directories {
-		if err := mapOwnersIn(directory, namespace); err != nil {
-			return err
+	return use(namespace)
+}
+
+// mapOwners gives the calling thread mounts of the task's directories, on which what belongs
+// to the user of the files belongs to the task's. The thread has a mount namespace of its own.
+func mapOwners(user plan.User, directories []string) error {
+	return withOwnerNamespace(user, func(namespace int) error {
+		for _, directory := range directories {
+			if err := mapOwnersIn(directory, namespace); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func mapOwnersIn(directory string, namespace int) error {

@@ -103,10 +103,11 @@ func ForLinux(in Input) (Plan, error) {
 	if err != nil {
 		return result, err
 	}
-	if in.User != nil && in.User.Files != 0 && !in.waives(MappedOwners) {
-		result.Owned = in.Owned
-	}
+	isOwner := in.User != nil && in.User.Files != 0 && !in.waives(MappedOwners)
 	if !in.Confined {
+		if isOwner {
+			result.Owned = in.Owned
+		}
 		if !in.waives(SyscallFilter) {
 			result.Baseline, err = bpf.Assemble(baselineFilter())
 		}
@@ -127,8 +128,11 @@ func ForLinux(in Input) (Plan, error) {
 	if !in.waives(PerimeterDomain) {
 		result.Perimeter = &domain
 	}
-	if in.givesRoot() && !in.waives(EmptyRoot) {
+	switch ownRoot := in.givesRoot() && !in.waives(EmptyRoot); {
+	case ownRoot:
 		result.Root = in.Machine.Executed
+	case isOwner:
+		result.Owned = in.Owned
 	}
 	if !in.waives(SyscallFilter) {
 		scoped := domain.Scope&scopeSignal != 0 && !in.waives(PerimeterDomain)

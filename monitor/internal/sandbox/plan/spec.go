@@ -164,7 +164,7 @@ func (in Input) check() error {
 			return fmt.Errorf("descriptor %d is not a reserved number for a file", number)
 		}
 	}
-	for _, one := range in.paths() {
+	for _, one := range append(in.paths(), in.Owned...) {
 		if !path.IsAbs(one) {
 			return fmt.Errorf("%q is not an absolute path", one)
 		}
@@ -172,9 +172,9 @@ func (in Input) check() error {
 	return nil
 }
 
-// paths returns all directories that a specification names.
+// paths returns all directories that a specification gives the task a right to.
 func (spec Spec) paths() []string {
-	paths := slices.Concat(spec.Runtime, spec.RuntimeNames, spec.Owned)
+	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
 	for _, directory := range spec.Perimeter {
 		paths = append(paths, directory.Path)
 	}
