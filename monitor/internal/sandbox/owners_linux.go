@@ -74,31 +74,37 @@ func withOwnerNamespace(user plan.User, use func(namespace int) error) error {
 // to the user of the files belongs to the task's. The thread has a mount namespace of its own.
 func mapOwners(user plan.User, directories []string) error {
 	return withOwnerNamespace(user, func(namespace int) error {
+		// All are made before the first is in its place: one may be beneath another.
+		mounts := make([]int, 0, len(directories))
+		defer func() {
+			for _, mount := range mounts {
+				unix.Close(mount)
+			}
+		}()
 		for _, directory := range directories {
-			if err := mapOwnersIn(directory, namespace); err != nil {
+			mount, err := mountWithOwners(directory, namespace)
+			if err != nil {
 				return err
+			}
+			mounts = append(mounts, mount)
+		}
+		for i, directory := range directories {
+			if err := putInPlace(mounts[i], directory); err != nil {
+				return fmt.Errorf("mount %s for a task's user: %w", directory, err)
 			}
 		}
 		return nil
 	})
 }
 
-func mapOwnersIn(directory string, namespace int) error {
-	mount, err := mountWithOwners(directory, namespace)
+// putInPlace mounts a detached mount of a directory over the directory.
+func putInPlace(mount int, directory string) error {
+	place, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(mount)
-	place, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", directory, err)
-	}
 	defer unix.Close(place)
-	if err := unix.MoveMount(mount, "", place, "",
-		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-		return fmt.Errorf("mount %s for a task's user: %w", directory, err)
-	}
-	return nil
+	return unix.MoveMount(mount, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // mountWithOwners makes a detached mount of a directory, and of all that is mounted in it, with
@@ -133,7 +139,8 @@ func ownerNamespace(user plan.User) (namespace int, err error) {
 		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: exchanged(user.ID, user.Files),
 			GidMappings: exchanged(0, 0), Ptrace: true, Pdeathsig: unix.SIGKILL}})
 	if err != nil {
-		return -1, fmt.Errorf("make a user namespace for the owners of a task's files: %w", err)
+		return -1, fmt.Errorf("make a user namespace for the owners of a task's files (it needs CAP_SYS_ADMIN, CAP_SETUID, "+
+			"CAP_SETGID and CAP_SETFCAP): %w", err)
 	}
 	namespace, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", child), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if failure := errors.Join(err, unix.Kill(child, unix.SIGKILL), awaitChild(child)); failure != nil {

@@ -40,12 +40,22 @@ func ownedGround(t *testing.T) string {
 // makes that only its user may read, the other reads. Files of others stay closed.
 func TestTasksOwnThePipelinesFiles(t *testing.T) {
 	needRoot(t)
-	const program = `cat "$1/private" && (umask 077; echo made >"$1/new") && chmod 640 "$1/new" && mv "$1/new" "$1/made" && id -u
-cat "$1/foreign" 2>/dev/null && echo foreign || true`
+	const program = `
+import os, sys
+path = lambda name: sys.argv[1] + "/" + name
+print(open(path("private")).read(), end="")
+os.close(os.open(path("made"), os.O_WRONLY | os.O_CREAT, 0o600))
+print(os.getuid())
+try:
+    open(path("foreign"))
+    print("foreign")
+except PermissionError:
+    pass
+`
 	for name, confined := range map[string]bool{"confined": true, "baseline": false} {
 		t.Run(name, func(t *testing.T) {
 			directory := ownedGround(t)
-			spec := Spec{Spec: plan.Spec{Command: []string{"/bin/sh", "-c", program, "sh", directory},
+			spec := Spec{Spec: plan.Spec{Command: []string{"/usr/bin/python3", "-Ic", program, directory},
 				Runtime: runtimeOf(), WorkingDirectory: "/", Confined: confined, User: ofTask, Owned: []string{directory},
 				Perimeter: []plan.Directory{{Path: directory, Rights: plan.Read | plan.Write}}}}
 			got := run(t, spec, &scripted{open: allowBeneath(directory)})
@@ -57,7 +67,7 @@ cat "$1/foreign" 2>/dev/null && echo foreign || true`
 				t.Fatal(err)
 			}
 			if stat := info.Sys().(*syscall.Stat_t); stat.Uid != ofTask.Files || stat.Gid != ofTask.Group ||
-				info.Mode().Perm() != 0o640 {
+				info.Mode().Perm() != 0o600 {
 				t.Errorf("what the task made is %v of user %d and group %d", info.Mode(), stat.Uid, stat.Gid)
 			}
 			spec.waived = plan.MappedOwners
@@ -86,6 +96,20 @@ func TestMountsWithOtherOwnersEndWithTheTask(t *testing.T) {
 	}
 }
 
+// A directory may be beneath another one, as the view would be if the state were in the data.
+func TestOwnedDirectoryBeneathAnother(t *testing.T) {
+	needRoot(t)
+	directory := ownedGround(t)
+	inner := filepath.Join(directory, "inner")
+	check(t, os.Mkdir(inner, 0o700))
+	check(t, os.Chown(inner, int(ofTask.Files), int(ofTask.Group)))
+	got := run(t, Spec{Spec: plan.Spec{Command: []string{"/bin/stat", "-c", "%u", directory, inner},
+		WorkingDirectory: "/", User: ofTask, Owned: []string{directory, inner}}}, &scripted{})
+	if got.err != nil || got.output != "70125\n70125\n" {
+		t.Errorf("the task sees the owners %q: %v", got.output, got.err)
+	}
+}
+
 // A directory that cannot be mapped keeps the task from starting: its files would be another's.
 func TestDirectoryThatCannotBeMapped(t *testing.T) {
 	needRoot(t)
@@ -94,9 +118,9 @@ func TestDirectoryThatCannotBeMapped(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "/proc/self/fdinfo") {
 		t.Errorf("%v", err)
 	}
-	got := run(t, Spec{Spec: plan.Spec{Command: []string{"/bin/true"}, WorkingDirectory: "/", User: ofTask,
-		Owned: []string{"/proc/self/fdinfo"}}}, &scripted{})
-	if got.err == nil || !strings.Contains(got.err.Error(), "id-mapped mounts") {
-		t.Errorf("the task starts, or does not say why not: %v", got.err)
+	_, err = newBackend(t).Start(t.Context(), Spec{Spec: plan.Spec{Command: []string{"/bin/true"}, WorkingDirectory: "/",
+		User: ofTask, Owned: []string{"/proc/self/fdinfo"}}}, &scripted{})
+	if err == nil || !strings.Contains(err.Error(), "id-mapped mounts") {
+		t.Errorf("the task starts, or does not say why not: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ ADDRESS = "127.0.0.1"
 DIRECTORY = "/srv/shai"
 """The pool's, in the container."""
 PIPELINE, PORT = "syse", 8640
-BOUNDS = {"monitor": 0x2805FF, "store": 0}
+BOUNDS = {"monitor": 0x802805FF, "store": 0}
 """The sets of capabilities beyond which no process of a unit gets any (CapBnd in proc(5)): those of docs/providers.md,
 by their numbers in linux/capability.h, and SYS_RESOURCE where a machine has it."""
 SYS_RESOURCE = 1 << 24
