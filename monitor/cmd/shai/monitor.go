@@ -85,7 +85,7 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.taskIDs, "task-ids", "",
 		"users of tasks and groups of pipelines, FIRST-LAST, one number for each; default 70000-79999")
 	f.StringVar(&flags.taskRegistry, "task-id-registry", "",
-		"file in which all monitors of a machine record the users of pipelines; "+
+		"file in which all monitors of a machine record the users of pipelines and tasks; "+
 			"default /var/lib/shai-tasks/ids.json")
 	f.BoolVar(&flags.giveData, "give-data", false,
 		"give documents that tasks cannot read to the group of the pipeline's tasks; "+

@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -142,7 +144,8 @@ func (a *assignment) number(data, pipeline, task string) (uint32, error) {
 }
 
 // free returns the first number after the highest assigned one, or else any free one: a
-// number stays unused as long as possible before it is reused.
+// number stays unused as long as possible before it is reused. Numbers of the machine's accounts
+// are not free.
 func (r Range) free(taken []entry) (uint32, error) {
 	used, next := map[uint32]bool{}, r.First
 	for _, e := range taken {
@@ -152,15 +155,23 @@ func (r Range) free(taken []entry) (uint32, error) {
 		}
 	}
 	for range r.Last - r.First + 1 {
-		if !used[next] {
+		if !used[next] && !isAccount(next) {
 			return next, nil
 		}
 		if next++; next > r.Last {
 			next = r.First
 		}
 	}
-	return 0, fmt.Errorf("all of %d-%d are taken, one for each pipeline and each task that this machine has had; give more "+
+	return 0, fmt.Errorf("all of %d-%d are taken, one for each pipeline and each task that this machine has had, or are accounts; give more "+
 		"(shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+}
+
+// isAccount reports whether the machine has a user or a group of this number.
+func isAccount(id uint32) bool {
+	number := strconv.FormatUint(uint64(id), 10)
+	_, noUser := user.LookupId(number)
+	_, noGroup := user.LookupGroupId(number)
+	return noUser == nil || noGroup == nil
 }
 
 // inUse removes the numbers of data directories that no longer exist and that no process

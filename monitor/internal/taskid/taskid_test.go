@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,6 +97,24 @@ func TestNumbersAreGivenTogether(t *testing.T) {
 	}
 	if _, err := r.Of(data, "p", "a", "b"); err != nil {
 		t.Error(err)
+	}
+}
+
+// No pipeline and no task is somebody of this machine.
+func TestNumbersOfAccountsAreNotGiven(t *testing.T) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skipf("the machine has no account to try with: %v", err)
+	}
+	number, err := strconv.ParseUint(nobody.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := uint32(number)
+	r, data := registry(t, taken-1, taken+1), t.TempDir()
+	numbers, err := r.Of(data, "p", "a")
+	if err != nil || numbers.Pipeline != taken-1 || numbers.Tasks["a"] != taken+1 {
+		t.Errorf("around user %d the numbers are %v: %v", taken, numbers, err)
 	}
 }
 
