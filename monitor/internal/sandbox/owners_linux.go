@@ -127,7 +127,7 @@ func mountWithOwners(directory string, namespace int) (int, error) {
 func setOwners(mount, namespace int) error {
 	return unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_IDMAP, Propagation: unix.MS_SLAVE,
-		Userns_fd: uint64(namespace)}) //nolint:gosec // a descriptor
+		Userns_fd: uint64(namespace)})
 }
 
 // ownerNamespace returns a user namespace in which the task's user and that of its files are

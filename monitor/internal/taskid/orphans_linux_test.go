@@ -43,7 +43,8 @@ func TestEndOrphans(t *testing.T) {
 	if err != nil || kept[orphaned]+kept[other] != 0 {
 		t.Errorf("ended %v processes that have a keeper: %v", kept, err)
 	}
-	if ended, err := EndOrphans(users, noKeeper); err != nil || ended[orphaned] == 0 || ended[other] == 0 || ended[unused] != 0 {
+	ended, err := EndOrphans(users, noKeeper)
+	if err != nil || ended[orphaned] == 0 || ended[other] == 0 || ended[unused] != 0 {
 		t.Errorf("ended %v: %v", ended, err)
 	}
 	// The shells are zombies now, which do not run.

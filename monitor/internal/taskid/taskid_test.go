@@ -80,7 +80,11 @@ func TestATaskKeepsItsNumber(t *testing.T) {
 func TestRegistryOfAnEarlierVersion(t *testing.T) {
 	r, data := registry(t, 70000, 70009), t.TempDir()
 	text := fmt.Sprintf(`[{"id": 70004, "data": %q, "pipeline": "p"}]`, data)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(r.Path), 0o755), os.WriteFile(r.Path, []byte(text), 0o644)); err != nil {
+	err := os.MkdirAll(filepath.Dir(r.Path), 0o755)
+	if err == nil {
+		err = os.WriteFile(r.Path, []byte(text), 0o644)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	numbers, err := r.Of(data, "p", "a")

@@ -164,7 +164,7 @@ func (in Input) check() error {
 			return fmt.Errorf("descriptor %d is not a reserved number for a file", number)
 		}
 	}
-	for _, one := range append(in.paths(), in.Owned...) {
+	for _, one := range slices.Concat(in.paths(), in.Owned) {
 		if !path.IsAbs(one) {
 			return fmt.Errorf("%q is not an absolute path", one)
 		}
