@@ -85,7 +85,7 @@ func (r Registry) Of(data, pipeline string, tasks ...string) (Numbers, error) {
 }
 
 func (r Registry) of(data, pipeline string, tasks []string) (numbers Numbers, err error) {
-	if err := os.MkdirAll(filepath.Dir(r.Path), 0o755); err != nil { //nolint:gosec // who has which number is no secret
+	if err := os.MkdirAll(filepath.Dir(r.Path), 0o755); err != nil { //nolint:gosec // what is in it is closed
 		return numbers, err
 	}
 	release, err := lock(r.Path + ".lock")
@@ -247,18 +247,19 @@ func (r Registry) read() ([]entry, error) {
 	return taken, nil
 }
 
-// write replaces the file in one step.
+// write replaces the file in one step. It names pipelines, tasks and data of everybody on the
+// machine, which no task is to read.
 func (r Registry) write(taken []entry) error {
 	text, err := json.MarshalIndent(taken, "", "  ")
 	if err != nil {
 		return err
 	}
-	draft, err := os.OpenFile(r.Path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // as above
+	draft, err := os.OpenFile(r.Path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = draft.Write(append(text, '\n'))
-	err = errors.Join(err, draft.Sync(), draft.Close())
+	err = errors.Join(err, draft.Chmod(0o600), draft.Sync(), draft.Close()) // it may have been there
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,9 @@ func TestRegistryOfAnEarlierVersion(t *testing.T) {
 	if err != nil || numbers.Pipeline != 70004 || numbers.Tasks["a"] != 70005 {
 		t.Errorf("the numbers are %v: %v", numbers, err)
 	}
+	if info, err := os.Stat(r.Path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others read which pipelines and tasks there are: %v, %v", info.Mode(), err)
+	}
 }
 
 // A pipeline whose tasks do not all get a number gets none: it would take what is left.
