@@ -157,6 +157,9 @@ def serves_sessions(life: Life, people: Population) -> None:
         for task in (light.ENGINE, light.FRONT_END):
             life.shai(member, "task", "start", PIPELINE, task)
         assert "enforcement full" in life.shai(member, "status")
+        [pipeline] = json.loads(life.shai(member, "status", "--output", "json"))["pipelines"]
+        users = {pipeline["user"], *(task["user"] for task in pipeline["tasks"])}
+        assert len(users) == 1 + len(pipeline["tasks"]), "each task has a user of its own, and their files another"
     searches(life, people)
 
 
