@@ -83,9 +83,9 @@ where it only answers clients with a certificate by --client-ca.`,
 			"the link is in the file page-link of --state")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the certificate authority of clients")
 	f.StringVar(&flags.taskIDs, "task-ids", "",
-		"users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
+		"users of tasks and groups of pipelines, FIRST-LAST, one number for each; default 70000-79999")
 	f.StringVar(&flags.taskRegistry, "task-id-registry", "",
-		"file in which all monitors of a machine record the users of pipelines; "+
+		"file in which all monitors of a machine record the users of pipelines and tasks; "+
 			"default /var/lib/shai-tasks/ids.json")
 	f.BoolVar(&flags.giveData, "give-data", false,
 		"give documents that tasks cannot read to the group of the pipeline's tasks; "+

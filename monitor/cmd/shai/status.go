@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,15 +92,28 @@ func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
 // able to read but cannot.
 func printUsers(w io.Writer, pipelines []api.PipelineStatus) {
 	for _, pipeline := range pipelines {
-		who := fmt.Sprintf("run as user and group %d", pipeline.User)
-		if pipeline.User == 0 {
-			who = "run as the monitor's own user"
-		}
-		fmt.Fprintf(w, "tasks of %s %s\n", pipeline.Name, who)
+		fmt.Fprintf(w, "tasks of %s %s\n", pipeline.Name, usersOf(pipeline))
 		for _, warning := range pipeline.Unreadable {
 			fmt.Fprintln(w, "  "+printable(warning))
 		}
 	}
+}
+
+// usersOf says which users a pipeline's tasks run as.
+func usersOf(pipeline api.PipelineStatus) string {
+	if pipeline.User == 0 {
+		return "run as the monitor's own user"
+	}
+	var own []string
+	for _, task := range pipeline.Tasks {
+		if task.User != pipeline.User {
+			own = append(own, fmt.Sprintf("%s as user %d", task.Name, task.User))
+		}
+	}
+	if len(own) == 0 {
+		return fmt.Sprintf("run as user and group %d", pipeline.User)
+	}
+	return fmt.Sprintf("run as user and group %d; %s", pipeline.User, strings.Join(own, ", "))
 }
 
 func printSessions(w io.Writer, pipeline api.PipelineStatus) {

@@ -70,6 +70,10 @@ type Monitor struct {
 	stopWatch    context.CancelFunc
 	watching     sync.WaitGroup
 
+	// separatesTasks reports whether the tasks of a pipeline have different users. Only a
+	// superuser's monitor asks.
+	separatesTasks func() bool
+
 	sources *followed // sources of facts that are fetched
 	learner *learner  // accesses that no analysis has foreseen
 

@@ -6,6 +6,8 @@ package monitor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/sandbox"
@@ -32,17 +34,18 @@ func (m *Monitor) endOrphans() error {
 	if err != nil {
 		return err
 	}
-	for user, pipeline := range pipelines {
-		ended, err := taskid.EndOrphans(user, sandbox.IsKeeper)
-		if err != nil {
-			return fmt.Errorf("end what earlier tasks of pipeline %s have left running: %w; "+
-				"end all processes of user %d (pkill -9 -U %[3]d), and start the monitor again", pipeline, err, user)
-		}
-		if ended == 0 {
+	ended, err := taskid.EndOrphans(slices.Sorted(maps.Keys(pipelines)), sandbox.IsKeeper)
+	if err != nil {
+		return fmt.Errorf("end what earlier tasks have left running: %w; end all processes of this user "+
+			"(pkill -9 -U USER), and start the monitor again", err)
+	}
+	for _, user := range slices.Sorted(maps.Keys(pipelines)) {
+		pipeline, count := pipelines[user], ended[user]
+		if count == 0 {
 			continue
 		}
 		what := fmt.Sprintf(
-			"processes of earlier tasks still ran, because monitor and keeper were killed, and are ended: %d", ended)
+			"processes of earlier tasks still ran, because monitor and keeper were killed, and are ended: %d", count)
 		m.logger.Warn(what, "pipeline", pipeline, "user", user)
 		m.record(audit.Event{Kind: audit.Task, Pipeline: pipeline, Operation: "end", Allowed: true, Reason: what})
 	}

@@ -145,8 +145,9 @@ func TestChainsEndWithTheNextMonitor(t *testing.T) {
 	text := strings.ReplaceAll(forking, "MODE", "baseline")
 	s.manifests = map[string]string{"pipeline.yaml": strings.ReplaceAll(text,
 		`"import os, signal; os.fork(); os.fork(); signal.pause()"`, string(program))}
-	user, err := s.options.TaskIDs.Of(s.options.Data, "probe")
+	numbers, err := s.options.TaskIDs.Of(s.options.Data, "probe", "worker")
 	s.must(err)
+	user := numbers.Tasks["worker"]
 	t.Cleanup(func() { // a chain that runs on would never end
 		rest := exec.Command("/bin/sh", "-c", "kill -9 -1")
 		rest.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
@@ -103,6 +104,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		runs: map[string]*analysisRuns{}, learner: newLearner(),
 	}
 	m.sources = newFollowed(m)
+	m.separatesTasks = sync.OnceValue(m.findSeparation)
 	m.metrics.ReadFrom(m.read)
 	return m
 }

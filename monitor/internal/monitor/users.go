@@ -16,6 +16,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 )
 
@@ -42,8 +43,8 @@ func dropGroups() error {
 	return nil
 }
 
-// assignUsers finds the user of every pipeline. Without the superuser's rights, all tasks
-// run as the monitor's user, and status says so.
+// assignUsers finds the users of every pipeline and its tasks. Without the superuser's rights,
+// all tasks run as the monitor's user, and status says so.
 func (m *Monitor) assignUsers(pipelines map[string]*pipeline.Pipeline) error {
 	if !isSuperuser() {
 		return nil
@@ -52,13 +53,29 @@ func (m *Monitor) assignUsers(pipelines map[string]*pipeline.Pipeline) error {
 		if p.User() != nil {
 			continue
 		}
-		id, err := m.options.TaskIDs.Of(m.options.Data, name)
+		var tasks []string
+		if m.separatesTasks() {
+			tasks = p.Tasks()
+		}
+		numbers, err := m.options.TaskIDs.Of(m.options.Data, name, tasks...)
 		if err != nil {
 			return err
 		}
-		p.RunAs(plan.User{ID: id, Group: id})
+		p.RunAs(plan.User{ID: numbers.Pipeline, Group: numbers.Pipeline}, numbers.Tasks)
 	}
 	return nil
+}
+
+// findSeparation finds out whether the tasks of a pipeline can have different users. Otherwise
+// they share one, since they have to reach the same files: those that a task makes only for its own
+// user, too.
+func (m *Monitor) findSeparation() bool {
+	err := sandbox.CanMapOwners([]string{m.options.Data, m.view.Path()})
+	if err != nil {
+		m.logger.Warn("the tasks of a pipeline share its user, and in mode baseline reach each other's processes",
+			"reason", err)
+	}
+	return err == nil
 }
 
 // pipelineOfSet returns the pipeline whose tasks read a set of conduits, nil if there is none.
@@ -132,7 +149,7 @@ func (m *Monitor) unreadable(one catalog.Unreadable) string {
 		return one.Set + ": its pipeline no longer exists"
 	}
 	user := p.User()
-	return fmt.Sprintf("%s: tasks cannot read %s, the first is %s (mode %04o of user %d and group %d; the tasks are user and group %d); %s",
+	return fmt.Sprintf("%s: tasks cannot read %s, the first is %s (mode %04o of user %d and group %d; the tasks have the rights of user and group %d); %s",
 		one.Set, documents, first.Name, first.Mode, first.Owner, first.Group, user.ID,
 		pipeline.Remedy(filepath.Join(m.options.Data, rootOf(p, one.Set, first.Name)), user))
 }

@@ -12,6 +12,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/wire"
 )
@@ -89,7 +90,12 @@ func (v *supervised) tellSettings() error {
 			settings.Parameters |= supervision.ParameterRegion
 		}
 	}
-	return v.to.Send(settings, p.listening, p.services.viewRoot, classes)
+	view, err := sandbox.ViewOf(p.services.View.Path(), v.task.user())
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	return v.to.Send(settings, p.listening, view, classes)
 }
 
 // count returns a limit in the form of the records, in which 0 means that there is none.

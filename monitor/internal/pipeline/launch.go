@@ -46,8 +46,9 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 	spec.Spec = plan.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: given,
-		Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
-		Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
+		Perimeter: perimeter, Capabilities: t.directories(), User: t.user(), Owned: p.services.owned(),
+		Confined: confined, Serving: len(t.spec.Parameters) > 0, Raises: t.raises(),
+		Workers: len(p.slots.channels), Limits: t.limits(),
 		CPUs: p.services.Options.CPUs,
 	}
 	spec.Foreign = t.foreign(roots)

@@ -23,6 +23,21 @@ const (
 	mayList   = mayRead | maySearch
 )
 
+// user returns the user that the program runs as, nil if it is the monitor's. Two tasks of a
+// pipeline have different ones, so that neither reaches the other's processes. The files are
+// each one's own (see [plan.User]).
+func (t *Task) user() *plan.User {
+	p := t.pipeline
+	id := p.users[t.name]
+	if p.user == nil || id == 0 {
+		return p.user
+	}
+	return &plan.User{ID: id, Group: p.user.Group, Files: p.user.ID}
+}
+
+// owned returns the directories in which files belong to the user of the pipeline's files.
+func (s *Services) owned() []string { return []string{s.Options.Data, s.View.Path()} }
+
 // CanRead reports whether the tasks can read a file with this owner, group and mode.
 func (p *Pipeline) CanRead(owner, group, mode uint32) bool {
 	return p.user == nil || p.user.Permits(owner, group, mode, mayRead)
@@ -42,7 +57,7 @@ func (p *Pipeline) checkReadable(file *os.File) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !p.user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayRead) {
-		return fmt.Errorf("its mode %04o does not let user and group %d of the pipeline's tasks read it",
+		return fmt.Errorf("its mode %04o gives the pipeline's tasks, which have the rights of user and group %d, no right to read it",
 			info.Mode().Perm(), p.user.ID)
 	}
 	return nil
@@ -136,7 +151,7 @@ func (t *Task) checkListable(name string) error {
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if ok && !user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayList) {
-			return fmt.Errorf("%s cannot list %s (mode %04o of user %d and group %d; the task is user and group %d); %s", t.name,
+			return fmt.Errorf("%s cannot list %s (mode %04o of user %d and group %d; the task has the rights of user and group %d); %s", t.name,
 				strings.TrimPrefix(path, services.Options.Data), info.Mode().Perm(), stat.Uid, stat.Gid, user.ID,
 				Remedy(root, user))
 		}

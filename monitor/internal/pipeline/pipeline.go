@@ -48,7 +48,9 @@ type Pipeline struct {
 	// the acceptor's.
 	listening *os.File
 	acceptor  *acceptor
-	user      *plan.User // that its tasks run as; nil: the monitor's
+	user      *plan.User // to whom its files belong, with the group of its tasks; nil: the monitor's
+	// users are those that tasks run as, by the task's name; a task that has none runs as user.
+	users map[string]uint32
 
 	conduits conduits
 	slots    *slots
@@ -197,11 +199,13 @@ func (p *Pipeline) Tasks() []string { return p.order }
 // Task returns a task by its name, nil if there is none.
 func (p *Pipeline) Task(name string) *Task { return p.tasks[name] }
 
-// User returns the user that the tasks run as, nil if it is the monitor's.
+// User returns the user to whom the pipeline's files belong, with the group of its tasks, nil
+// if these are the monitor's. The tasks have this user's rights on files.
 func (p *Pipeline) User() *plan.User { return p.user }
 
-// RunAs sets the user that the tasks run as. Called before the first one starts.
-func (p *Pipeline) RunAs(user plan.User) { p.user = &user }
+// RunAs sets the user to whom the pipeline's files belong, and those that tasks run as, by the
+// task's name. A task that has none runs as the first. Called before the first task starts.
+func (p *Pipeline) RunAs(user plan.User, users map[string]uint32) { p.user, p.users = &user, users }
 
 // Writes reports whether tasks write to a conduit.
 func (p *Pipeline) Writes(conduit string) bool {

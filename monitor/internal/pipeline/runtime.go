@@ -91,7 +91,7 @@ func (t *Task) checkReachable(roots []string) error {
 	if t.pipeline.Mode() != wire.ModeBaseline {
 		return nil
 	}
-	user := t.pipeline.user
+	user := t.user()
 	for _, root := range roots {
 		blocked, err := closedTo(user, root)
 		if err != nil {

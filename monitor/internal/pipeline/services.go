@@ -83,10 +83,10 @@ func (s *Services) Open() (err error) {
 	if s.nothing, err = s.Backend.PrepareNative(nil); err != nil {
 		return err
 	}
-	if s.viewRoot, err = sandbox.ViewOf(s.View.Path()); err != nil {
+	if s.viewRoot, err = sandbox.ViewOf(s.View.Path(), nil); err != nil {
 		return err
 	}
-	s.filler, err = sandbox.ViewOf(os.DevNull)
+	s.filler, err = sandbox.ViewOf(os.DevNull, nil)
 	return err
 }
 

@@ -15,7 +15,7 @@ const maxSessionsShown = 100
 // Status is a pipeline's status.
 type Status struct {
 	Mode         wire.Mode
-	User         uint32 // user and group of its tasks; 0: the monitor's own
+	User         uint32 // user of its files and group of its tasks; 0: the monitor's own
 	Tasks        []TaskStatus
 	Sessions     []SessionStatus // at most 100
 	SessionTotal int
@@ -28,6 +28,7 @@ type TaskStatus struct {
 	State       string // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
 	Enforcement string
 	PID         int
+	User        uint32     // that its program runs as; 0: the monitor's own
 	Since       *time.Time // when its program started, or has ended
 	Message     string     // how it ended, why it does not start, or why each of its workers serves one session
 	// Restarts says how often its program ended and was to start again since the task was

@@ -387,6 +387,9 @@ func (t *Task) Status() TaskStatus {
 		Enforcement: t.enforcement(), Output: t.acting.Load().outputLabel().String(), LastRun: t.runs.last(),
 		Completed: t.completed,
 	}
+	if user := t.user(); user != nil {
+		status.User = user.ID
+	}
 	if t.started != nil {
 		status.PID = t.started.PID()
 	}

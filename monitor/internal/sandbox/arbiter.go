@@ -33,9 +33,12 @@ type arbiter struct {
 	task    *task
 	decider Decider // nil denies
 	permits plan.Permits
-	user    *plan.User      // nil: the monitor's user
-	context context.Context // ends with the task
-	foreign func(path string) (bool, error)
+	user    *plan.User // nil: the monitor's user
+	// unmapped are directories in which the monitor, other than the task, sees files of the user's
+	// Files as those of this user.
+	unmapped []string
+	context  context.Context // ends with the task
+	foreign  func(path string) (bool, error)
 }
 
 // refusal ends a request with an error that is reported to the monitor. The text is the
@@ -154,6 +157,14 @@ func (a *arbiter) isOwn(path string) error {
 	return nil
 }
 
+// userOf returns the user with whose rights the monitor opens a file for the task.
+func (a *arbiter) userOf(file *pinned) *plan.User {
+	if a.user != nil && plan.Beneath(file.path, a.unmapped...) {
+		return &plan.User{ID: a.user.Files, Group: a.user.Group}
+	}
+	return a.user
+}
+
 // useOf returns what an open with flags does with the file.
 func useOf(flags int) plan.Use {
 	switch {
@@ -167,12 +178,14 @@ func useOf(flags int) plan.Use {
 
 // permitsOf collects the permits of a specification under its names' real paths.
 func permitsOf(spec Spec) plan.Permits {
-	return plan.PermitsOf(spec.Spec, func(name string) string {
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			return real
-		}
-		return name
-	})
+	return plan.PermitsOf(spec.Spec, realPath)
+}
+
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
 }
 
 // shared describes the pinned file if it is to be opened and has several names. Otherwise

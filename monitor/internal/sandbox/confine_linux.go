@@ -27,10 +27,8 @@ type image struct {
 
 // open builds the Landlock ruleset and pins the program, on the task's own mounts.
 func (p launchPlan) open() (image, error) {
-	if p.HidesReads {
-		if err := hideReads(); err != nil {
-			return image{}, err
-		}
+	if err := p.separateMounts(); err != nil {
+		return image{}, err
 	}
 	program, err := openHigh(p.Command[0], unix.O_PATH)
 	if err != nil {
@@ -47,6 +45,21 @@ func (p launchPlan) open() (image, error) {
 		return image{}, fmt.Errorf("keep Landlock ruleset: %w", err)
 	}
 	return image{ruleset, program}, nil
+}
+
+// separateMounts gives the task mounts of its own, if it needs any.
+func (p launchPlan) separateMounts() error {
+	var err error
+	switch {
+	case p.HidesReads:
+		err = hideReads()
+	case len(p.Owned) > 0:
+		err = ownMounts()
+	}
+	if err != nil || len(p.Owned) == 0 {
+		return err
+	}
+	return mapOwners(*p.User, p.Owned)
 }
 
 // runner returns the function that executes the program, which only returns with an

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // memory makes a file that exists in memory only; the caller closes it.
@@ -21,10 +23,10 @@ func memory(name string) (*os.File, error) {
 	return os.NewFile(uintptr(number), name), nil
 }
 
-// ViewOf returns a descriptor of the directory of documents, beneath which the monitor
-// opens them for sessions. Where the monitor can make mounts, reading these documents
-// changes no time of access. The caller closes it.
-func ViewOf(path string) (*os.File, error) {
+// ViewOf returns a descriptor of the directory of documents, beneath which they are opened for
+// sessions. Where the monitor can make mounts, reading these documents changes no time of access.
+// With a user that is not nil, documents of its Files are its own. The caller closes it.
+func ViewOf(path string, user *plan.User) (*os.File, error) {
 	open := func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) }
 	if mountsAvailable() {
 		open = func() (int, error) { return mountOf(path, documentAttributes) }
@@ -33,7 +35,16 @@ func ViewOf(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return os.NewFile(uintptr(number), path), nil
+	view := os.NewFile(uintptr(number), path)
+	if user == nil || user.Files == 0 || !mountsAvailable() {
+		return view, nil
+	}
+	err = withOwnerNamespace(*user, func(namespace int) error { return setOwners(number, namespace) })
+	if err != nil {
+		view.Close()
+		return nil, fmt.Errorf("map the owners of documents for a task with sessions: %w", err)
+	}
+	return view, nil
 }
 
 // OpenDocument opens a file beneath the directory of [ViewOf] for reading.

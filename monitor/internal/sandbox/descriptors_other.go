@@ -22,7 +22,7 @@ func withoutTasks() error {
 }
 
 // ViewOf returns a descriptor of a directory for a session; the caller closes it.
-func ViewOf(path string) (*os.File, error) { return os.Open(path) }
+func ViewOf(path string, _ *plan.User) (*os.File, error) { return os.Open(path) }
 
 // OpenDocument opens a file beneath the directory of [ViewOf] for reading.
 func OpenDocument(view *os.File, name string) (*os.File, error) {

@@ -11,6 +11,7 @@ package sandbox
 // The Linux backend:
 //
 //	privileges                 who a task is, and whose rights on files the monitor uses for it
+//	owners                     mounts on which the files of the task's pipeline are its own
 //	confine, reaper            the launcher's and the keeper's system calls
 //	listening, requests, seccomp  notifications
 //	supervisor                 the supervisor of a task with sessions: room supervisor/

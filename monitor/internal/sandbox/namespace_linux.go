@@ -29,14 +29,23 @@ var namespacesAvailable = sync.OnceValue(func() bool {
 // mountProcesses gives the calling thread mounts of its own, with a /proc that shows the
 // processes of its PID namespace by their numbers there.
 func mountProcesses() error {
+	if err := ownMounts(); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc for the task: %w", err)
+	}
+	return nil
+}
+
+// ownMounts gives the calling thread mounts of its own. Mounts and unmounts of the machine still
+// reach it.
+func ownMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate the mount namespace: %w", err)
-	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount /proc for the task: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (p launchPlan) dropPrivileges() error {
 	}
 	if p.User != nil {
 		if err := becomeUser(p.User); err != nil {
-			return fmt.Errorf("become user and group %d of the pipeline (is it mapped in this container? shai monitor --task-ids names others): %w", p.User.ID, err)
+			return fmt.Errorf("become user %d and group %d of the pipeline (are they mapped in this container? shai monitor --task-ids names others): %w", p.User.ID, p.User.Group, err)
 		}
 	}
 	if err := clearCapabilities(); err != nil {

@@ -28,7 +28,7 @@ func users() Feature {
 	id := os.Geteuid()
 	feature := Feature{Name: "users of their own", Found: "the superuser", Needed: "the superuser's rights",
 		Present: id == 0,
-		Effect:  "each pipeline's tasks run as a user and group of their own"}
+		Effect:  "tasks run as users of their own, and in a group of their pipeline"}
 	if id != 0 {
 		feature.Found = fmt.Sprintf("user %d, which all tasks run as", id)
 	}

@@ -42,7 +42,7 @@ func probe() Report {
 		{Name: "detached mounts", Found: found(mountsAvailable(), "present"),
 			Needed: "the superuser's rights (Linux 5.12)", Present: mountsAvailable(),
 			Effect: "sessions open their documents natively; otherwise the monitor opens each"},
-		yama(), users(), times(),
+		yama(), users(), owners(), times(),
 	}
 	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),
 		Features: slices.Concat(needed, optional, []Feature{documentWatch(), ending()}, limitations())}

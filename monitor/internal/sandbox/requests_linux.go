@@ -60,7 +60,17 @@ func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Dec
 		return nil, err
 	}
 	q.root = root
+	if spec.User != nil && spec.User.Files != 0 {
+		q.unmapped = realPaths(spec.Owned)
+	}
 	return q, nil
+}
+
+func realPaths(names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, realPath(name))
+	}
+	return paths
 }
 
 // attendTo begins to answer the notifications of a task that has no supervisor. It takes

@@ -17,29 +17,29 @@ import (
 // those that end by themselves.
 const endLimit = 10 * time.Second
 
-// EndOrphans kills the processes of a user that have no keeper, waits until none is left,
-// and returns how many it has seen. isKeeper reports whether a process is the keeper of a
-// task. Another monitor may have given its tasks the same user. They have keepers, so they
+// EndOrphans kills the processes of users that have no keeper, waits until none is left, and
+// returns how many it has seen of each user. isKeeper reports whether a process is the keeper of a
+// task. Another monitor may have given its tasks the same users. They have keepers, so they
 // are not killed. EndOrphans leaves the processes of other PID namespaces alone: in a
 // container anybody may have that number, and tasks cannot make namespaces.
-func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error) {
+func EndOrphans(users []uint32, isKeeper func(pid int) bool) (ended map[uint32]int, err error) {
 	deadline := time.Now().Add(endLimit)
+	ended = map[uint32]int{}
 	for seen := true; ; {
-		orphans, spared, err := orphansOf(user, isKeeper)
-		if err == nil && !spared {
-			err = killAll(user)
-		}
-		for _, one := range orphans {
+		found, err := orphansOf(users, isKeeper)
+		count := 0
+		for user, of := range found {
 			if err == nil {
-				err = one.end(deadline)
+				err = of.end(user, deadline)
 			}
-			unix.Close(one.pidfd)
+			of.close()
+			ended[user] += len(of.processes)
+			count += len(of.processes)
 		}
-		if err != nil || len(orphans) == 0 && !seen {
+		if err != nil || count == 0 && !seen {
 			return ended, err
 		}
-		seen = len(orphans) > 0
-		ended += len(orphans)
+		seen = count > 0
 	}
 }
 
@@ -153,44 +153,87 @@ func hasEnded(pidfd int, limit time.Duration) (bool, error) {
 	}
 }
 
-// orphansOf lists the processes of a user that have no keeper, and reports whether there
-// are others to spare. The caller closes the descriptors, after an error too.
-func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, spared bool, err error) {
+// orphans are the processes of a user that have no keeper.
+type orphans struct {
+	processes []orphan
+	spared    bool // there are others of the user, which are spared
+}
+
+func (o *orphans) close() {
+	for _, one := range o.processes {
+		unix.Close(one.pidfd)
+	}
+}
+
+// end kills all of them, those too that no list shows, and waits until they have ended.
+func (o *orphans) end(user uint32, deadline time.Time) error {
+	if !o.spared {
+		if err := killAll(user); err != nil {
+			return fmt.Errorf("end processes of user %d: %w", user, err)
+		}
+	}
+	for _, one := range o.processes {
+		if err := one.end(deadline); err != nil {
+			return fmt.Errorf("end processes of user %d: %w", user, err)
+		}
+	}
+	return nil
+}
+
+// orphansOf lists the processes of each of the users that have no keeper. The caller closes
+// them, after an error too.
+func orphansOf(users []uint32, isKeeper func(pid int) bool) (map[uint32]*orphans, error) {
+	found := map[uint32]*orphans{}
+	for _, user := range users {
+		found[user] = &orphans{}
+	}
 	all, err := processes()
 	if err != nil {
-		return nil, false, err
+		return found, err
 	}
 	for _, pid := range all {
 		status, err := statusOf(pid)
-		if hasGone(err) || err == nil && !slices.Contains(status.users, user) {
-			continue
-		}
-		if err == nil && status.depth > 1 {
-			spared = true
-			continue
-		}
-		pidfd, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) {
+		if hasGone(err) {
 			continue
 		}
 		if err != nil {
-			return found, spared, fmt.Errorf("hold process %d: %w", pid, err)
+			return found, err
 		}
-		// Until the process has ended, its number means no other process. So it is this one
-		// that was judged, if it has not ended afterwards.
-		judged, err := isOrphan(pid, user, isKeeper)
-		ended, failure := hasEnded(pidfd, 0)
-		if err = errors.Join(err, failure); err == nil && judged && !ended {
-			found = append(found, orphan{pid, pidfd})
-			continue
+		for _, user := range slices.Compact(status.users) {
+			of := found[user]
+			if of == nil {
+				continue
+			}
+			if status.depth > 1 {
+				of.spared = true
+			} else if err := of.judge(pid, user, isKeeper); err != nil {
+				return found, fmt.Errorf("judge process %d of user %d: %w", pid, user, err)
+			}
 		}
-		unix.Close(pidfd)
-		if err != nil {
-			return found, spared, err
-		}
-		spared = spared || !ended
 	}
-	return found, spared, nil
+	return found, nil
+}
+
+// judge adds a process of the user to the orphans, or to those that are spared.
+func (o *orphans) judge(pid int, user uint32, isKeeper func(pid int) bool) error {
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hold it: %w", err)
+	}
+	// Until the process has ended, its number means no other process. So it is this one
+	// that was judged, if it has not ended afterwards.
+	judged, err := isOrphan(pid, user, isKeeper)
+	ended, failure := hasEnded(pidfd, 0)
+	if err = errors.Join(err, failure); err == nil && judged && !ended {
+		o.processes = append(o.processes, orphan{pid, pidfd})
+		return nil
+	}
+	unix.Close(pidfd)
+	o.spared = o.spared || err == nil && !ended
+	return err
 }
 
 // isOrphan looks for the nearest ancestor of another user. It is the keeper, or whoever

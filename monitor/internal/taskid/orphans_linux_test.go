@@ -36,20 +36,25 @@ func startAs(t *testing.T, user uint32) *exec.Cmd {
 func noKeeper(int) bool { return false }
 
 func TestEndOrphans(t *testing.T) {
-	task := startAs(t, orphaned)
-	kept, err := EndOrphans(orphaned, func(pid int) bool { return pid == os.Getpid() })
-	if err != nil || kept != 0 {
-		t.Errorf("ended %d processes that have a keeper: %v", kept, err)
+	const other, unused = orphaned + 6, orphaned + 7
+	users := []uint32{orphaned, unused, other}
+	tasks := []*exec.Cmd{startAs(t, orphaned), startAs(t, other)}
+	kept, err := EndOrphans(users, func(pid int) bool { return pid == os.Getpid() })
+	if err != nil || kept[orphaned]+kept[other] != 0 {
+		t.Errorf("ended %v processes that have a keeper: %v", kept, err)
 	}
-	if ended, err := EndOrphans(orphaned, noKeeper); err != nil || ended == 0 {
-		t.Errorf("ended %d: %v", ended, err)
+	ended, err := EndOrphans(users, noKeeper)
+	if err != nil || ended[orphaned] == 0 || ended[other] == 0 || ended[unused] != 0 {
+		t.Errorf("ended %v: %v", ended, err)
 	}
-	// The shell is a zombie now, which does not run.
-	if ended, err := EndOrphans(orphaned, noKeeper); err != nil || ended != 0 {
-		t.Errorf("ended %d more: %v", ended, err)
+	// The shells are zombies now, which do not run.
+	if ended, err := EndOrphans(users, noKeeper); err != nil || ended[orphaned]+ended[other] != 0 {
+		t.Errorf("ended %v more: %v", ended, err)
 	}
-	if err := task.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("the shell: %v", err)
+	for _, task := range tasks {
+		if err := task.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("the shell: %v", err)
+		}
 	}
 }
 
@@ -91,7 +96,7 @@ func TestEndOrphansThatSucceedEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EndOrphans(orphaned+4, noKeeper); err != nil {
+	if _, err := EndOrphans([]uint32{orphaned + 4}, noKeeper); err != nil {
 		t.Error(err)
 	}
 	if err := open.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
@@ -141,7 +146,7 @@ func TestOrphansCannotKillTheirEnder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := EndOrphans(user, noKeeper); err != nil {
+		if _, err := EndOrphans([]uint32{user}, noKeeper); err != nil {
 			t.Error(err)
 		}
 		if err := assassin.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -166,8 +171,8 @@ func TestProcessesInContainersAreNoOrphans(t *testing.T) {
 	if err := contained.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := EndOrphans(orphaned+3, noKeeper); err != nil || ended != 0 {
-		t.Errorf("ended %d processes of a container: %v", ended, err)
+	if ended, err := EndOrphans([]uint32{orphaned + 3}, noKeeper); err != nil || ended[orphaned+3] != 0 {
+		t.Errorf("ended %v processes of a container: %v", ended, err)
 	}
 	if err := input.Close(); err != nil {
 		t.Error(err)
@@ -181,15 +186,15 @@ func TestProcessesInContainersAreNoOrphans(t *testing.T) {
 func TestOrphansThatCannotBeEnded(t *testing.T) {
 	const powerless = "SHAI_TEST_POWERLESS"
 	if os.Getenv(powerless) != "" {
-		ended, err := EndOrphans(orphaned+1, noKeeper)
+		ended, err := EndOrphans([]uint32{orphaned + 1}, noKeeper)
 		if err == nil || !strings.Contains(err.Error(), "operation not permitted") {
-			t.Errorf("ended %d: %v", ended, err)
+			t.Errorf("ended %v: %v", ended, err)
 		}
 		return
 	}
 	task := startAs(t, orphaned+1)
 	defer func() {
-		if _, err := EndOrphans(orphaned+1, noKeeper); err != nil {
+		if _, err := EndOrphans([]uint32{orphaned + 1}, noKeeper); err != nil {
 			t.Error(err)
 		}
 		_ = task.Wait()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package taskid assigns pipelines the users that their tasks run as: one user, and one
-// group of the same number, for each pipeline of each data directory. All monitors of a
-// machine share one registry, so that no two pipelines have the same number, even under
-// different monitors.
+// Package taskid assigns pipelines and tasks their users: one user, and one group of the same
+// number, for each pipeline of each data directory, and one user for each of its tasks. The
+// pipeline's files belong to the first, and processes run as the others. All monitors of a
+// machine share one registry, so that no number is given twice, even under different monitors.
 package taskid
 
 import (
@@ -12,13 +12,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// Range holds the numbers that pipelines may get, both ends included.
+// Range holds the numbers that pipelines and tasks may get, both ends included.
 type Range struct{ First, Last uint32 }
 
 // Default is a range that Linux and FreeBSD leave unused: above the users of people and of
@@ -39,7 +41,7 @@ func (r Range) Check() error {
 	return nil
 }
 
-// Registry records which pipeline has which number. It is safe for concurrent use, also
+// Registry records which pipeline and which task has which number. It is safe for concurrent use, also
 // by several processes.
 type Registry struct {
 	Path  string // a file that only the superuser may write; made if it is missing
@@ -63,48 +65,87 @@ type entry struct {
 	ID       uint32 `json:"id"`
 	Data     string `json:"data"` // the data directory
 	Pipeline string `json:"pipeline"`
+	Task     string `json:"task,omitempty"` // "": the pipeline itself
 }
 
-// Of returns the number of a pipeline, always the same one. Another pipeline gets the
-// number only when the data directory, with all files of that user, no longer exists.
-func (r Registry) Of(data, pipeline string) (uint32, error) {
-	id, err := r.of(data, pipeline)
+// Numbers are those of a pipeline and of its tasks.
+type Numbers struct {
+	Pipeline uint32
+	Tasks    map[string]uint32 // by name
+}
+
+// Of returns the numbers of a pipeline and of those tasks of it, always the same ones. Others
+// get a number only when the data directory, with all files of that user, no longer exists.
+func (r Registry) Of(data, pipeline string, tasks ...string) (Numbers, error) {
+	numbers, err := r.of(data, pipeline, tasks)
 	if err != nil {
-		return 0, fmt.Errorf("find a user for the tasks of pipeline %s: %w", pipeline, err)
+		return Numbers{}, fmt.Errorf("find users for pipeline %s and its tasks: %w", pipeline, err)
 	}
-	return id, nil
+	return numbers, nil
 }
 
-func (r Registry) of(data, pipeline string) (uint32, error) {
-	if err := os.MkdirAll(filepath.Dir(r.Path), 0o755); err != nil { //nolint:gosec // who has which number is no secret
-		return 0, err
+func (r Registry) of(data, pipeline string, tasks []string) (numbers Numbers, err error) {
+	if err := os.MkdirAll(filepath.Dir(r.Path), 0o755); err != nil { //nolint:gosec // what is in it is closed
+		return numbers, err
 	}
 	release, err := lock(r.Path + ".lock")
 	if err != nil {
-		return 0, err
+		return numbers, err
 	}
 	defer release()
 	taken, err := r.read()
 	if err != nil {
-		return 0, err
+		return numbers, err
 	}
-	for _, e := range taken {
-		if e.Data == data && e.Pipeline == pipeline && r.Range.First <= e.ID && e.ID <= r.Range.Last {
+	assigned := assignment{Range: r.Range, taken: taken}
+	// The pipeline comes first. Monitors of earlier versions take the first number with its name.
+	if numbers.Pipeline, err = assigned.number(data, pipeline, ""); err != nil {
+		return Numbers{}, err
+	}
+	numbers.Tasks = map[string]uint32{}
+	for _, task := range tasks {
+		if numbers.Tasks[task], err = assigned.number(data, pipeline, task); err != nil {
+			return Numbers{}, err
+		}
+	}
+	if assigned.isChanged {
+		err = r.write(assigned.taken)
+	}
+	return numbers, err
+}
+
+// assignment is a registry that is being changed.
+type assignment struct {
+	Range
+	taken     []entry
+	isChanged bool
+}
+
+// number returns the number of a pipeline, or of a task, and takes a free one if it has none.
+func (a *assignment) number(data, pipeline, task string) (uint32, error) {
+	for _, e := range a.taken {
+		if e.Data == data && e.Pipeline == pipeline && e.Task == task && a.First <= e.ID && e.ID <= a.Last {
 			return e.ID, nil
 		}
 	}
-	if taken, err = inUse(taken, data); err != nil {
-		return 0, err
+	if !a.isChanged {
+		used, err := inUse(a.taken, data)
+		if err != nil {
+			return 0, err
+		}
+		a.taken, a.isChanged = used, true
 	}
-	id, err := r.Range.free(taken)
+	id, err := a.free(a.taken)
 	if err != nil {
 		return 0, err
 	}
-	return id, r.write(append(taken, entry{id, data, pipeline}))
+	a.taken = append(a.taken, entry{id, data, pipeline, task})
+	return id, nil
 }
 
 // free returns the first number after the highest assigned one, or else any free one: a
-// number stays unused as long as possible before it is reused.
+// number stays unused as long as possible before it is reused. Numbers of the machine's accounts
+// are not free.
 func (r Range) free(taken []entry) (uint32, error) {
 	used, next := map[uint32]bool{}, r.First
 	for _, e := range taken {
@@ -114,14 +155,23 @@ func (r Range) free(taken []entry) (uint32, error) {
 		}
 	}
 	for range r.Last - r.First + 1 {
-		if !used[next] {
+		if !used[next] && !isAccount(next) {
 			return next, nil
 		}
 		if next++; next > r.Last {
 			next = r.First
 		}
 	}
-	return 0, fmt.Errorf("all of %d-%d are taken; give more (shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+	return 0, fmt.Errorf("all of %d-%d are taken, one for each pipeline and each task that this machine has had, or are accounts; give more "+
+		"(shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+}
+
+// isAccount reports whether the machine has a user or a group of this number.
+func isAccount(id uint32) bool {
+	number := strconv.FormatUint(uint64(id), 10)
+	_, noUser := user.LookupId(number)
+	_, noGroup := user.LookupGroupId(number)
+	return noUser == nil || noGroup == nil
 }
 
 // inUse removes the numbers of data directories that no longer exist and that no process
@@ -145,7 +195,8 @@ func inUse(taken []entry, data string) ([]entry, error) {
 	}), nil
 }
 
-// Pipelines returns the pipelines of a data directory by number, removed ones too.
+// Pipelines returns the pipelines of a data directory by their numbers and those of their tasks,
+// removed ones too.
 func (r Registry) Pipelines(data string) (map[uint32]string, error) {
 	taken, err := r.read()
 	if err != nil {
@@ -196,18 +247,19 @@ func (r Registry) read() ([]entry, error) {
 	return taken, nil
 }
 
-// write replaces the file in one step.
+// write replaces the file in one step. It names pipelines, tasks and data of everybody on the
+// machine, which no task is to read.
 func (r Registry) write(taken []entry) error {
 	text, err := json.MarshalIndent(taken, "", "  ")
 	if err != nil {
 		return err
 	}
-	draft, err := os.OpenFile(r.Path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // as above
+	draft, err := os.OpenFile(r.Path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = draft.Write(append(text, '\n'))
-	err = errors.Join(err, draft.Sync(), draft.Close())
+	err = errors.Join(err, draft.Chmod(0o600), draft.Sync(), draft.Close()) // it may have been there
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,11 +25,11 @@ func registry(t *testing.T, first, last uint32) Registry {
 
 func must(t *testing.T, r Registry, data, pipeline string) uint32 {
 	t.Helper()
-	id, err := r.Of(data, pipeline)
+	numbers, err := r.Of(data, pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return numbers.Pipeline
 }
 
 func TestAPipelineKeepsItsNumber(t *testing.T) {
@@ -40,6 +42,86 @@ func TestAPipelineKeepsItsNumber(t *testing.T) {
 	}
 	if again := must(t, Registry{Path: r.Path, Range: r.Range}, one, "a"); again != first {
 		t.Errorf("the number was %d and is %d", first, again)
+	}
+}
+
+// Each task has a number of its own, which it keeps, also when others come and go.
+func TestATaskKeepsItsNumber(t *testing.T) {
+	r, data := registry(t, 70000, 70009), t.TempDir()
+	before, err := r.Of(data, "p", "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := r.Of(data, "p", "c", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Pipeline != before.Pipeline || after.Tasks["b"] != before.Tasks["b"] {
+		t.Errorf("the numbers were %v and are %v", before, after)
+	}
+	given := []uint32{before.Pipeline, before.Tasks["a"], before.Tasks["b"], after.Tasks["c"]}
+	slices.Sort(given)
+	if unique := slices.Compact(slices.Clone(given)); len(unique) != 4 {
+		t.Errorf("a pipeline and three tasks have %v", given)
+	}
+	of, err := r.Pipelines(data)
+	if err != nil || len(of) != 4 {
+		t.Errorf("the pipelines by number are %v, %v", of, err)
+	}
+	for _, id := range given {
+		if of[id] != "p" {
+			t.Errorf("%d is of pipeline %q", id, of[id])
+		}
+	}
+}
+
+// The registry of an earlier version has pipelines only. They keep their numbers, since their
+// files belong to those.
+func TestRegistryOfAnEarlierVersion(t *testing.T) {
+	r, data := registry(t, 70000, 70009), t.TempDir()
+	text := fmt.Sprintf(`[{"id": 70004, "data": %q, "pipeline": "p"}]`, data)
+	err := os.MkdirAll(filepath.Dir(r.Path), 0o755)
+	if err == nil {
+		err = os.WriteFile(r.Path, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := r.Of(data, "p", "a")
+	if err != nil || numbers.Pipeline != 70004 || numbers.Tasks["a"] != 70005 {
+		t.Errorf("the numbers are %v: %v", numbers, err)
+	}
+	if info, err := os.Stat(r.Path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others read which pipelines and tasks there are: %v, %v", info.Mode(), err)
+	}
+}
+
+// A pipeline whose tasks do not all get a number gets none: it would take what is left.
+func TestNumbersAreGivenTogether(t *testing.T) {
+	r, data := registry(t, 900000, 900002), t.TempDir()
+	if numbers, err := r.Of(data, "p", "a", "b", "c"); err == nil || !strings.Contains(err.Error(), "--task-ids") {
+		t.Errorf("three numbers are enough for %v: %v", numbers, err)
+	}
+	if _, err := r.Of(data, "p", "a", "b"); err != nil {
+		t.Error(err)
+	}
+}
+
+// No pipeline and no task is somebody of this machine.
+func TestNumbersOfAccountsAreNotGiven(t *testing.T) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skipf("the machine has no account to try with: %v", err)
+	}
+	number, err := strconv.ParseUint(nobody.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := uint32(number)
+	r, data := registry(t, taken-1, taken+1), t.TempDir()
+	numbers, err := r.Of(data, "p", "a")
+	if err != nil || numbers.Pipeline != taken-1 || numbers.Tasks["a"] != taken+1 {
+		t.Errorf("around user %d the numbers are %v: %v", taken, numbers, err)
 	}
 }
 
@@ -89,8 +171,8 @@ func TestNumbersAreNotReusedWhileProcessesHaveThem(t *testing.T) {
 	if err := os.Rename(data, data+"2"); err != nil {
 		t.Error(err)
 	}
-	if id, err := r.Of(kept, "b"); err == nil {
-		t.Errorf("another pipeline has %d, which a process has", id)
+	if numbers, err := r.Of(kept, "b"); err == nil {
+		t.Errorf("another pipeline has %v, which a process has", numbers)
 	}
 	if err := errors.Join(input.Close(), task.Wait()); err != nil {
 		t.Fatal(err)
@@ -171,18 +253,22 @@ func TestMonitorsShareTheRegistry(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			pipeline := fmt.Sprint("p", i%20)
-			id, err := Registry{Path: r.Path, Range: r.Range}.Of(data, pipeline)
+			numbers, err := Registry{Path: r.Path, Range: r.Range}.Of(data, pipeline, "a", "b")
 			mutex.Lock()
 			defer mutex.Unlock()
-			if err != nil || owner[id] != "" && owner[id] != pipeline {
-				t.Errorf("%s and %s have %d: %v", pipeline, owner[id], id, err)
+			for name, id := range map[string]uint32{
+				pipeline: numbers.Pipeline, pipeline + "/a": numbers.Tasks["a"], pipeline + "/b": numbers.Tasks["b"],
+			} {
+				if err != nil || owner[id] != "" && owner[id] != name {
+					t.Errorf("%s and %s have %d: %v", name, owner[id], id, err)
+				}
+				owner[id] = name
 			}
-			owner[id] = pipeline
 		})
 	}
 	group.Wait()
-	if len(owner) != 20 {
-		t.Errorf("20 pipelines have %d numbers", len(owner))
+	if len(owner) != 60 {
+		t.Errorf("20 pipelines with two tasks each have %d numbers", len(owner))
 	}
 }
 
@@ -192,8 +278,8 @@ func TestDamagedRegistryGivesNothing(t *testing.T) {
 	if err := os.WriteFile(r.Path, []byte("[{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := r.Of(t.TempDir(), "b"); err == nil {
-		t.Errorf("a damaged registry gives %d", id)
+	if numbers, err := r.Of(t.TempDir(), "b"); err == nil {
+		t.Errorf("a damaged registry gives %v", numbers)
 	}
 }
 

@@ -108,6 +108,8 @@ def boot(directory: Path, address: str) -> Iterator[SystemdHost]:
             *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--link-journal=no"),
             *("--directory", root, "--machine", f"shai-{server.port}", f"--bind-ro={keys}:{LOGIN}"),
             *(f"--tmpfs={path}:mode=0755" for path in OWN),
+            # A file system with id-mapped mounts, which an overlay has not.
+            f"--bind={directory / 'layer/srv'}:/srv",
             # Those of a host's root: otherwise no sandbox can be made.
             *("--capability=all", "--system-call-filter=@known"),
             *("systemd.unit=shai-host.target", "systemd.show_status=no"),
@@ -133,7 +135,7 @@ def _root(directory: Path) -> Iterator[Path]:
     root.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", layer], check=True, timeout=60)
     try:
-        for name in ("upper", "work"):
+        for name in ("upper", "work", "srv"):
             (layer / name).mkdir()
         layers = f"lowerdir=/,upperdir={layer}/upper,workdir={layer}/work"
         subprocess.run(["mount", "-t", "overlay", "-o", layers, "overlay", root], check=True, timeout=60)

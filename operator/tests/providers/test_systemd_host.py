@@ -43,7 +43,7 @@ ADDRESS = "127.0.0.1"
 DIRECTORY = "/srv/shai"
 """The pool's, in the container."""
 PIPELINE, PORT = "syse", 8640
-BOUNDS = {"monitor": 0x2805FF, "store": 0}
+BOUNDS = {"monitor": 0x802805FF, "store": 0}
 """The sets of capabilities beyond which no process of a unit gets any (CapBnd in proc(5)): those of docs/providers.md,
 by their numbers in linux/capability.h, and SYS_RESOURCE where a machine has it."""
 SYS_RESOURCE = 1 << 24
@@ -159,6 +159,9 @@ def serves_sessions(life: Life, people: Population) -> None:
         for task in (light.ENGINE, light.FRONT_END):
             life.shai(member, "task", "start", PIPELINE, task)
         assert "enforcement full" in life.shai(member, "status")
+        [pipeline] = json.loads(life.shai(member, "status", "--output", "json"))["pipelines"]
+        users = {pipeline["user"], *(task["user"] for task in pipeline["tasks"])}
+        assert len(users) == 1 + len(pipeline["tasks"]), "each task has a user of its own, and their files another"
     searches(life, people)
 
 

@@ -79,7 +79,7 @@ type PipelineStatus struct {
 	Sessions     []SessionStatus `json:"sessions"` // at most 100
 	SessionTotal int             `json:"sessionTotal"`
 	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
-	// user and group of its tasks; 0: the monitor's own
+	// user of its files, whose rights its tasks have, and group of its tasks; 0: the monitor's own
 	User uint32 `json:"user,omitempty"`
 	// documents that the tasks' user cannot read, directories that it cannot list, and the remedy
 	Unreadable []string `json:"unreadable,omitempty"`
@@ -103,6 +103,7 @@ type TaskStatus struct {
 	State       string     `json:"state"` // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
 	Enforcement string     `json:"enforcement"`
 	PID         int        `json:"pid,omitempty"`
+	User        uint32     `json:"user,omitempty"`    // that its program runs as; 0: the monitor's own
 	Since       *time.Time `json:"since,omitempty"`   // when its program started, or has ended
 	Message     string     `json:"message,omitempty"` // how it ended, or why it does not start
 	// since the task was started: how often its program ended and was to start again, and how it ended the last time

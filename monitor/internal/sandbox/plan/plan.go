@@ -46,6 +46,7 @@ type Plan struct {
 	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
 	Capsicum     *Capsicum            // nil: no capability mode
 	HidesReads   bool                 // gives the task mounts of its own
+	Owned        []string             // directories of which it gets mounts with other owners
 }
 
 // Input is everything that a plan depends on.
@@ -102,7 +103,11 @@ func ForLinux(in Input) (Plan, error) {
 	if err != nil {
 		return result, err
 	}
+	isOwner := in.User != nil && in.User.Files != 0 && !in.waives(MappedOwners)
 	if !in.Confined {
+		if isOwner {
+			result.Owned = in.Owned
+		}
 		if !in.waives(SyscallFilter) {
 			result.Baseline, err = bpf.Assemble(baselineFilter())
 		}
@@ -123,8 +128,11 @@ func ForLinux(in Input) (Plan, error) {
 	if !in.waives(PerimeterDomain) {
 		result.Perimeter = &domain
 	}
-	if in.givesRoot() && !in.waives(EmptyRoot) {
+	switch ownRoot := in.givesRoot() && !in.waives(EmptyRoot); {
+	case ownRoot:
 		result.Root = in.Machine.Executed
+	case isOwner:
+		result.Owned = in.Owned
 	}
 	if !in.waives(SyscallFilter) {
 		scoped := domain.Scope&scopeSignal != 0 && !in.waives(PerimeterDomain)

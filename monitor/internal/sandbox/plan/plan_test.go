@@ -37,17 +37,18 @@ func TestSpecRefused(t *testing.T) {
 		spec       Spec
 		numbers    []int
 	}{
-		{name: "nothing wrong", spec: Spec{Command: command, User: &User{7, 7}, Limits: Limits{OpenFiles: 161}},
+		{name: "nothing wrong", spec: Spec{Command: command, User: &User{ID: 7, Group: 7}, Limits: Limits{OpenFiles: 161}},
 			numbers: []int{wire.FDMonitor, 159}},
 		{name: "no command", want: "absolute path"},
 		{name: "relative command", spec: Spec{Command: []string{"cat"}}, want: "absolute path"},
 		{name: "relative runtime", spec: Spec{Command: command, Runtime: []string{"lib"}}, want: `"lib"`},
 		{name: "relative perimeter", spec: Spec{Command: command, Perimeter: []Directory{{"x", Read}}}, want: `"x"`},
+		{name: "relative owned directory", spec: Spec{Command: command, Owned: []string{"data"}}, want: `"data"`},
 		{name: "relative capability", spec: Spec{Command: command, Capabilities: []Capability{{"/x", "y"}}}, want: `"y"`},
 		{name: "many capabilities", spec: Spec{Command: command, Capabilities: make([]Capability, 17)}, want: "at most 16"},
 		{name: "few files", spec: Spec{Command: command, Limits: Limits{OpenFiles: 160}}, want: "160 are reserved"},
-		{name: "superuser", spec: Spec{Command: command, User: &User{0, 7}}, want: "never the superuser"},
-		{name: "superuser's group", spec: Spec{Command: command, User: &User{7, 0}}, want: "never the superuser"},
+		{name: "superuser", spec: Spec{Command: command, User: &User{Group: 7}}, want: "never the superuser"},
+		{name: "superuser's group", spec: Spec{Command: command, User: &User{ID: 7}}, want: "never the superuser"},
 		{name: "capability's number", spec: Spec{Command: command}, numbers: []int{16}, want: "descriptor 16"},
 		{name: "too low a number", spec: Spec{Command: command}, numbers: []int{2}, want: "descriptor 2"},
 		{name: "too high a number", spec: Spec{Command: command}, numbers: []int{160}, want: "descriptor 160"},

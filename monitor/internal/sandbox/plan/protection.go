@@ -27,4 +27,5 @@ const (
 	TaskNamespace                          // a PID namespace of its own, where it has neither cgroup nor filter
 	TaskLimits                             // limits on its processes, processor time and memory as a whole
 	Tracelessness                          // refusals in sealed workers
+	MappedOwners                           // files of the pipeline's user are the task's
 )

@@ -44,7 +44,12 @@ type Capability struct {
 }
 
 // User is the user and group that a task runs as. It has no supplementary groups.
-type User struct{ ID, Group uint32 }
+type User struct {
+	ID, Group uint32
+	// Files is the user to whom the files in [Spec.Owned] belong, if it is another one; otherwise
+	// 0. Only Linux has it.
+	Files uint32
+}
 
 // Permits reports whether a file's mode gives the user all of the bits: 4 read, 2 write,
 // 1 search or execute. It ignores access control lists.
@@ -112,6 +117,9 @@ type Spec struct {
 	// User is the user that the program runs as, in all modes; nil is the monitor's own.
 	// Only the superuser can set another. The program never has capabilities.
 	User *User
+	// Owned are directories with files that belong to the user User.Files. The task sees, and makes,
+	// them as files of its own user. They must exist.
+	Owned []string
 	// Serving says that the program forks processes that serve users' sessions. Those
 	// processes cannot fork themselves, since their children would outlive the session.
 	// On Linux such a task can make no threads, and no processes that share memory or
@@ -156,7 +164,7 @@ func (in Input) check() error {
 			return fmt.Errorf("descriptor %d is not a reserved number for a file", number)
 		}
 	}
-	for _, one := range in.paths() {
+	for _, one := range slices.Concat(in.paths(), in.Owned) {
 		if !path.IsAbs(one) {
 			return fmt.Errorf("%q is not an absolute path", one)
 		}
@@ -164,7 +172,7 @@ func (in Input) check() error {
 	return nil
 }
 
-// paths returns all directories that a specification names.
+// paths returns all directories that a specification gives the task a right to.
 func (spec Spec) paths() []string {
 	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
 	for _, directory := range spec.Perimeter {
