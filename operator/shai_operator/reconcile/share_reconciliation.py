@@ -115,6 +115,8 @@ class ShareReconciliation:
             stable=stable.release if stable else None,
             candidate=self.releases.get(concerned),
             members=sum(1 for entry in kept if entry.standing.ready and entry.member.release),
+            wanted=len(kept),
+            behind=sum(1 for entry in kept if entry.member.release not in ("", decision.stable)),
             described=pool_status.describe(kept, decision),
             hash=next((monitor.hash for monitor in monitors if stable and monitor.bundle == stable.label), ""),
             effect=self._effect,
