@@ -2,8 +2,8 @@
 """`Ready` is true only when every member that is wanted runs what the specs of its generation say.
 
 The order in which things happen is random: people change specs, the operator hears of it later, in another order, or
-not before the next change; members die, and start again; the operator crashes. Conditions are compared with what the
-members had in force at the operator's last look at them.
+not before the next change; members die, and start again; the operator crashes. What is written is compared with what
+the members had in force at the last look at them of which the writer could know.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class ReadyWorld(World):
         self.at_the_look: dict[str, Had | None] = {}
         self.reported: dict[Reference, dict[str, Had | None]] = {}
         """What the wanted members had when the pool wrote last about an object."""
+        self.believed: dict[Reference, dict[str, Had | None]] = {}
+        """What was reported when an object's condition Ready was written last."""
 
     # People.
 
@@ -138,6 +140,8 @@ class ReadyWorld(World):
     def set_status(self, action: SetStatus) -> None:
         if action.writer == rollout_status.WRITER or action.obj["kind"] == "JailPool":
             self.reported[reference(action.obj)] = dict(self.at_the_look)
+        if action.writer != rollout_status.WRITER:
+            self.believed[reference(action.obj)] = self.reported.get(reference(action.obj), {})
         super().set_status(action)
 
     def restart(self) -> None:
@@ -274,7 +278,7 @@ class Readiness(RuleBasedStateMachine):
         for ref in (POLICY, PIPELINE, POOL):
             found = self.world.ready(ref)
             if found is not None:
-                had = self.world.reported[ref]
+                had = self.world.believed[ref]
                 wanted = self.world.specs[ref][found["observedGeneration"]]
                 problem = {"Policy": lacks_text, "Pipeline": lacks_pipeline, "JailPool": self.lacks}[ref.kind](had, wanted)
                 assert not problem, f"{ref} is Ready ({found}), and {problem}: {had}"
