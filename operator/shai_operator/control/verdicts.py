@@ -99,12 +99,16 @@ class Verdicts:
         return {ref: verdict for ref, verdict in self.found.items() if ref != reference(pipeline)}
 
     def pending(self, space: str) -> bool:
-        """Whether a pipeline or task of a namespace is still to be checked in its present version.
+        """Whether a pipeline of a namespace, or a task that it names, is still to be checked in its present version.
 
         A policy need not be: its text gets a revision only when it has been.
         """
         inventory = self._loop.inventory
-        return any(self.of(obj) is None for kind in ("Pipeline", "Task") for obj in inventory.all(kind, space))
+        return any(
+            self.of(obj) is None
+            for pipeline in inventory.all("Pipeline", space)
+            for obj in (pipeline, *references.existing_tasks(pipeline, inventory))
+        )
 
     def _judge(self, ref: Reference, obj: Object, verdict: Verdict) -> None:
         same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(obj)

@@ -206,8 +206,8 @@ def _step(situation: Situation, state: State) -> Decision:
 def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> Decision:
     """Wait for the pause of a step, then judge."""
     began = state.watched_since or situation.now
-    state = replace(state, watched_since=began)
-    tracks, concurrent = _compared(situation, state, canaries, began)
+    state = replace(state, watched_since=began, counted_since=state.counted_since or began)
+    tracks, concurrent = _compared(situation, state, canaries)
     return replace(_judged(situation, state, canaries, tracks, concurrent=concurrent), tracks=tracks)
 
 
@@ -243,21 +243,24 @@ def _judged(
     )
 
 
-def _compared(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Tracks, bool]:
-    """Return the figures of a step, and whether both sides are of the same window."""
+def _compared(situation: Situation, state: State, canaries: Sequence[Member]) -> tuple[Tracks, bool]:
+    """Return the figures of a step, and whether both sides are of the same window.
+
+    What members did before they stopped serving counts. If no other one serves, and they did too little to be compared
+    with, the pool before the change takes their place: it may be what is in force that does not serve.
+    """
+    began = state.counted_since
     changed = judging.total(judging.usage(canary.samples, situation.desired, began) for canary in canaries)
     rest = [
         member
         for member in situation.members
-        if member.name not in state.canaries
-        and ((member.ready and member.release == situation.stable) or _late(member, situation.stable))
+        if member.name not in state.canaries and member.release == situation.stable
     ]
-    others = (
-        judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
-        if rest
-        else state.before
-    )
-    return Tracks(changed, others), bool(rest)
+    others = judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
+    serving = any(member.ready or _late(member, situation.stable) for member in rest)
+    if serving or others.sessions >= max(situation.settings.limits.minimum_sessions, 1):
+        return Tracks(changed, others), True
+    return Tracks(changed, state.before), False
 
 
 def _refuses(who: str) -> str:
@@ -367,7 +370,8 @@ def _resize(situation: Situation, state: State) -> State:
     count = _count(situation, state.step)
     if len(canaries) >= count or situation.settings.paused:
         return replace(state, canaries=canaries[:count])
-    return replace(state, canaries=_choose(situation, canaries, count), since=situation.now, watched_since=None)
+    more = _choose(situation, canaries, count)
+    return replace(state, canaries=more, since=situation.now, watched_since=None, counted_since=None)
 
 
 def _settings_step(situation: Situation, step: int) -> Step:

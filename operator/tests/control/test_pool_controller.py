@@ -45,7 +45,8 @@ class Parts:
         redefined = {"search": time.monotonic() + 3600}
         self.loop = SimpleNamespace(inventory=inventory(TASK, pipeline("shai"), pool, *also), redefined=redefined)
         self.releases = self.kinds = self
-        self.verdicts = SimpleNamespace(found=verdicts)
+        known = self.loop.inventory
+        self.verdicts = SimpleNamespace(found=verdicts, pending=lambda space: known.all("Pipeline", space) and not verdicts)
         self.providers = {"local": self}
         self.surveyors: dict[str, object] = {}
         self.tls = None

@@ -29,9 +29,12 @@ def used(sessions: int) -> Usage:
         ([sample(0, 5)], 0, 0),  # one sample says nothing about a window
         ([sample(0, 5), sample(9, 8)], 0, 3),
         ([sample(0, 5), sample(9, 8), sample(10, 12)], 9, 4),  # the window starts later
-        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 4),  # a restart in between
+        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 6),  # a restart in between
         # a restart, after which the counters are higher
-        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 3),
+        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 12),
+        ([sample(0, 5), sample(5, 8), sample(9, 1, started="2"), sample(12, 2, started="3")], 0, 6),  # two restarts
+        ([sample(0, 5), sample(9, 2, started="2")], 1, 0),  # a restart when the window had not begun, perhaps
+        ([sample(9, 7, started="2")], 0, 0),  # its former process is not known
         ([sample(0, 5), sample(9, 9, release="old"), sample(20, 14)], 0, 0),  # a swap in between
         ([sample(0, 5, release="old"), sample(9, 9), sample(20, 14)], 0, 5),  # after the swap
         ([sample(0, 5), sample(9, 2), sample(20, 6)], 0, 4),  # counters decreased: the process has changed nevertheless
@@ -60,6 +63,21 @@ def test_thinning_loses_no_session_of_one_process(steps: list[int]) -> None:
         kept = remember(kept, sample(second, count))
     assert len(kept) <= 512
     assert usage(kept, "new").sessions == count - steps[0]
+
+
+@given(st.lists(st.one_of(st.integers(0, 5), st.just(None)), min_size=1, max_size=2000))
+def test_thinning_and_restarts_lose_nothing_that_was_ever_seen_and_count_nothing_twice(steps: list[int | None]) -> None:
+    """``None`` is a start of the monitor, which begins with 0."""
+    kept: tuple[Sample, ...] = ()
+    served = total = process = 0
+    for second, step in enumerate(steps):
+        served = 0 if step is None else served + step
+        process += step is None
+        total += step or 0
+        kept = remember(kept, sample(second, served, started=str(process)))
+    assert len(kept) <= 512
+    if process < 100:
+        assert usage(kept, "new").sessions == total - (steps[0] or 0)
 
 
 def both(changed: Usage, others: Usage, limits: Limits | None = None, *, concurrent: bool = True) -> tuple[str, str]:
