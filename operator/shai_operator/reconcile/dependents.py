@@ -6,7 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import references, task_run_members
-from shai_operator.reconcile.objects import Reference, deleting, generation, name, namespace, reference, spec, status, uid
+from shai_operator.reconcile.objects import (
+    Reference,
+    deleting,
+    generation,
+    name,
+    namespace,
+    reference,
+    spec,
+    status,
+    uid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

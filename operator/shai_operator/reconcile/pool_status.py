@@ -193,7 +193,9 @@ def _behind(kept: Sequence[Kept]) -> Condition | None:
         return Condition("Ready", FALSE, "Updating", f"all members serve; {updated}: {_names(old)} to be updated")
     pending = [entry for entry in kept if entry.bundle and entry.member.release != entry.bundle.release.name]
     if pending:
-        return Condition("Ready", FALSE, "BundlePending", f"all members serve; to get another release: {_names(pending)}")
+        return Condition(
+            "Ready", FALSE, "BundlePending", f"all members serve; to get another release: {_names(pending)}"
+        )
     return None
 
 

@@ -161,10 +161,9 @@ def _policy_condition(obj: Object, outlook: Outlook, revisions: Mapping[str, str
         return Condition("RolledOut", FALSE, "RolledBack", decision.condition.message)
     if revisions["candidateRevision"]:
         return Condition("RolledOut", decision.condition.status, decision.condition.reason, decision.condition.message)
-    if in_force and outlook.behind:
-        return Condition("RolledOut", FALSE, _MOVES, _lagging(outlook))
     if in_force:
-        return Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
+        complete = Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
+        return Condition("RolledOut", FALSE, _MOVES, _lagging(outlook)) if outlook.behind else complete
     if not revisions["stableRevision"]:
         return Condition("RolledOut", UNKNOWN, "Pending", f"pool {outlook.pool} has no release with it yet")
     message = (

@@ -174,9 +174,7 @@ class ShareReconciliation:
             answers=member.monitor is not None,
             late=member.late,
             comparable=label != "" and member.monitor is not None and member.monitor.bundle == label,
-            refuses_stable=self._stable is not None
-            and _rejects(member, label)
-            and member.release != self._stable.name,
+            refuses_stable=self._stable is not None and _rejects(member, label) and member.release != self._stable.name,
             message=standing.told,
             refusal=self._refusal(member, candidate),
             samples=member.samples,

@@ -144,14 +144,12 @@ def test_a_member_whose_host_left_the_pool_is_given_up_and_made_anew() -> None:
 def test_a_member_on_a_former_host_is_given_up_with_an_event_when_nothing_is_done_there_any_more(
     job: str | None, *, given_up: bool, installed: bool
 ) -> None:
-    """A bring-up may never end, and keeps no member there. One that was being installed has left something there, too."""
+    """A bring-up may never end, and keeps no member there. One that was being installed has left something, too."""
     world = settled()
     world.hosts = ("h2",)
     observed = world.observed()
     busy = {
-        called: replace(
-            member, job=Job(job) if job else None, configuration=member.configuration if installed else ""
-        )
+        called: replace(member, job=Job(job) if job else None, configuration=member.configuration if installed else "")
         for called, member in observed.members.items()
     }
     plan = pools.reconcile(world.pool, replace(observed, members=busy), world.known, world.now)

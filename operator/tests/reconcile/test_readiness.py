@@ -21,15 +21,15 @@ from shai_operator.reconcile import definitions, policies, rollout_status
 from shai_operator.reconcile.actions import Create, Delete, SetStatus
 from shai_operator.reconcile.conditions import find
 from shai_operator.reconcile.definitions import Verdict
-from shai_operator.reconcile.objects import Object, Reference, generation, name, namespace, reference, spec, status
-from tests.reconcile.builders import FOR_SEARCH, SEAL, resource
+from shai_operator.reconcile.objects import Object, Reference, generation, name, reference, spec, status
+from tests.reconcile.builders import FOR_SEARCH, SEAL
 from tests.reconcile.pool_world import POOL, World
 
 POLICY, TASK, PIPELINE = (Reference(*ref) for ref in (
     ("Policy", "search", "public"), ("Task", "search", "search"), ("Pipeline", "search", "syse")
 ))  # fmt: skip
 DEFINITIONS = (POLICY, TASK, PIPELINE)
-NOBODY = {"allowedNamespaces": {"names": []}}
+NOBODY: dict[str, Any] = {"allowedNamespaces": {"names": []}}
 FOR_THE_OPERATOR = {"rollout", "pool"}
 
 
@@ -64,13 +64,14 @@ class ReadyWorld(World):
 
     def submit(self, ref: Reference, **changed: Any) -> None:
         before = self.api[ref]
-        if spec(before) | changed == spec(before):
+        wanted = {**deepcopy(dict(spec(before))), **changed}
+        if wanted == spec(before):
             return
         number = generation(before) + 1
-        self.api[ref] = {**before, "metadata": {**before["metadata"], "generation": number}}
-        self.api[ref]["spec"] = self.specs[ref][number] = deepcopy(spec(before) | changed)
+        self.api[ref] = {**before, "metadata": {**before["metadata"], "generation": number}, "spec": wanted}
+        self.specs[ref][number] = wanted
         if ref == POOL:
-            self.configurations[number] = f"for {changed.get('image', spec(before).get('image'))}"
+            self.configurations[number] = f"for {wanted.get('image')}"
 
     # The operator.
 
@@ -110,11 +111,9 @@ class ReadyWorld(World):
 
     def look(self, most: int = 10_000) -> None:
         plan = self.plan()
-        rows = next(
-            (act.status["members"] for act in plan.actions if isinstance(act, SetStatus) and act.obj["kind"] == "JailPool"), ()
-        )
-        wanted = {row["name"]: row.get("namespace", "") for row in rows if "drainingSince" not in row}
-        self.at_the_look = {called: self.had(called) for called in wanted}
+        statuses = [action for action in plan.actions if isinstance(action, SetStatus)]
+        rows = next((its.status["members"] for its in statuses if its.obj["kind"] == "JailPool"), ())
+        self.at_the_look = {row["name"]: self.had(row["name"]) for row in rows if "drainingSince" not in row}
         for action in plan.actions[:most]:
             self.carry_out(action)
 
@@ -123,7 +122,8 @@ class ReadyWorld(World):
         if machine is None:
             return None
         objects = machine.bundle.release.objects if machine.bundle else {}
-        tasks = {(name(its), task) for key, its in objects.items() if key[0] == "Pipeline" for task in spec(its)["tasks"]}
+        pipelines = [its for (kind, _), its in objects.items() if kind == "Pipeline"]
+        tasks = {(name(its), task) for its in pipelines for task in spec(its)["tasks"]}
         serves = machine.alive and all(machine.tasks.get(task) == "Running" for task in tasks)
         return Had(machine.configuration, serves, objects)
 
@@ -280,7 +280,8 @@ class Readiness(RuleBasedStateMachine):
             if found is not None:
                 had = self.world.believed[ref]
                 wanted = self.world.specs[ref][found["observedGeneration"]]
-                problem = {"Policy": lacks_text, "Pipeline": lacks_pipeline, "JailPool": self.lacks}[ref.kind](had, wanted)
+                check = {"Policy": lacks_text, "Pipeline": lacks_pipeline, "JailPool": self.lacks}[ref.kind]
+                problem = check(had, wanted)
                 assert not problem, f"{ref} is Ready ({found}), and {problem}: {had}"
 
     def lacks(self, had: dict[str, Had | None], wanted: Any) -> str:
@@ -303,7 +304,9 @@ class Readiness(RuleBasedStateMachine):
             self.change_the_policy()
             self.change_the_task()
             world.go_on(60)
-        assert world.everything_is_ready(), {ref: status(world.known.get(ref) or {}) for ref in (POLICY, PIPELINE, POOL)}
+        assert world.everything_is_ready(), {
+            ref: status(world.known.get(ref) or {}) for ref in (POLICY, PIPELINE, POOL)
+        }
         self.ready_is_true_only_when_all_members_run_it()
 
 

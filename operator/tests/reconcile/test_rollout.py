@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shai_operator.reconcile import rollout, rollout_state
+from shai_operator.reconcile import rollout, rollout_state, rollout_steps
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.judging import Limits, Usage
 from shai_operator.reconcile.members import Sample
@@ -317,13 +317,13 @@ SLOW = {"ready": False, "answers": False, "message": "answers too late"}
 
 
 def test_a_slow_answer_of_a_canary_interrupts_nothing_and_several_do() -> None:
-    canary, other = member(0, "new", **SLOW, late=rollout.LATE_ALLOWED), member(1, samples=samples("old"))
+    canary, other = member(0, "new", **SLOW, late=rollout_steps.LATE_ALLOWED), member(1, samples=samples("old"))
     slow = judged(canary, other)
     assert (slow.verdict, slow.state.watched_since, slow.state.interruptions) == ("Pending", NOW, 0)
     assert "waits for answers; m0: answers too late" in slow.condition.message
     answered = judged(member(0, "new", samples=samples("new")), other, state=slow.state)
     assert answered.verdict == "Promote", "the watch has gone on"
-    for broken in (replace(canary, late=0), replace(canary, late=rollout.LATE_ALLOWED + 1)):
+    for broken in (replace(canary, late=0), replace(canary, late=rollout_steps.LATE_ALLOWED + 1)):
         assert judged(broken, other).state.interruptions == 1
     beside = judged(canary, member(1, "new", ready=False), state=watched(step=2, canaries=("m0", "m1")))
     assert beside.state.interruptions == 1, "another one has stopped serving"
