@@ -267,6 +267,16 @@ class Readiness(RuleBasedStateMachine):
     def it_starts_again(self) -> None:
         self.world.restart()
 
+    @rule(checks=st.booleans())
+    def it_hears_of_all_and_looks(self, *, checks: bool) -> None:
+        for ref in (*DEFINITIONS, POOL):
+            self.world.hear(ref)
+        if checks:
+            self.world.check()
+        self.world.look()
+        for ref in (POLICY, PIPELINE):
+            self.world.define_look(ref)
+
     @rule(rounds=st.integers(1, 6))
     def it_works(self, rounds: int) -> None:
         self.world.go_on(rounds)
@@ -326,6 +336,95 @@ def lacks_pipeline(had: dict[str, Had | None], wanted: Any) -> str:
         if its is None or not its.serves or for_monitors(spec(held[called] or {"spec": {}})) != for_monitors(wanted)
     ]
     return f"{wrong} do not serve it" if wrong else "" if had else "there is no member"
+
+
+def ready_world(replicas: int = 3) -> ReadyWorld:
+    """Return a world in which all is ready."""
+    world = ReadyWorld(replicas)
+    world.go_on(20)
+    assert world.everything_is_ready()
+    return world
+
+
+def say(world: ReadyWorld, ref: Reference) -> tuple[str, str]:
+    """Return status and reason of the condition Ready of an object."""
+    found = find(world.known.get(ref) or {}, "Ready") or {}
+    return found.get("status", ""), found.get("reason", "")
+
+
+def test_ready_of_an_earlier_generation_is_not_said_of_the_present_one() -> None:
+    for ref, change in ((POLICY, {"text": "two"}), (PIPELINE, {"variables": [{"name": "N", "value": "1"}]})):
+        world = ready_world()
+        world.submit(ref, **change)
+        assert say(world, ref)[0] == "True"
+        assert not world.ready(ref), "as kubectl wait reads it"
+        world.hear(ref)
+        for checked in ("Checking", "Pending"):
+            world.define_look(ref)
+            assert say(world, ref) == ("Unknown", checked)
+            world.check()
+        world.go_on(20)
+        assert world.everything_is_ready()
+
+
+def test_a_pipeline_is_not_ready_before_its_policies_text_has_a_revision() -> None:
+    world = ready_world()
+    world.submit(POLICY, text="two")
+    world.submit(PIPELINE, rollout={"steps": []})
+    world.hear(POLICY)
+    world.hear(PIPELINE)
+    world.check()
+    world.look()
+    world.define_look(PIPELINE)
+    assert say(world, PIPELINE) == ("False", "Progressing")
+
+
+def test_nothing_is_ready_while_a_member_may_come_back_with_what_was_before() -> None:
+    world = ready_world()
+    world.submit(POOL, healing={"failureThreshold": 100_000})
+    world.go_on(3)
+    world.machines["default-2"].alive = False
+    world.submit(POLICY, text="two")
+    world.go_on(80)
+    assert world.share()["stableRelease"] == world.machines["default-0"].bundle.release.name  # type: ignore[union-attr]
+    assert world.texts() == ["two", "two", "one"]
+    assert (say(world, POLICY), say(world, PIPELINE)) == (("False", "Progressing"),) * 2
+    world.machines["default-2"].alive = True
+    world.go_on(5)
+    assert world.texts() == ["two"] * 3
+    assert world.everything_is_ready()
+
+
+def test_a_pool_is_not_ready_before_its_members_are_as_its_spec_says() -> None:
+    world = ready_world()
+    world.submit(POOL, image="other")
+    world.hear(POOL)
+    world.look()
+    assert say(world, POOL) == ("False", "Updating")
+    world.go_on(20)
+    assert {machine.configuration for machine in world.machines.values()} == {"for other"}
+    assert world.everything_is_ready()
+
+
+def test_a_pipeline_whose_last_members_are_leaving_has_none() -> None:
+    world = ready_world()
+    for machine in world.machines.values():
+        machine.sessions = 1
+    world.submit(POOL, replicas=0)
+    world.hear(POOL)
+    world.look()
+    world.define_look(PIPELINE)
+    assert len(world.status["members"]) == 3
+    assert say(world, PIPELINE) == ("False", "NoMembers")
+
+
+def test_a_pipeline_that_one_member_does_not_serve_is_not_ready() -> None:
+    world = ready_world()
+    world.machines["default-1"].alive = False
+    world.look()
+    world.define_look(PIPELINE)
+    assert say(world, PIPELINE) == ("False", "MembersNotReady")
+    assert world.ready(POLICY), "no member has another text"
 
 
 TestReadiness = Readiness.TestCase
