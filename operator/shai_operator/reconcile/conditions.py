@@ -64,13 +64,16 @@ def current(obj: Object, kind: str) -> dict[str, Any] | None:
     return found if found is not None and int(found.get("observedGeneration") or 0) >= generation(obj) else None
 
 
-def render(obj: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
+def render(
+    obj: Object, wanted: Sequence[Condition], now: datetime, observed: int | None = None
+) -> list[dict[str, Any]]:
     """Return conditions for an object's status. If a condition's status is unchanged, it keeps its transition time.
 
-    Only the types in ``wanted`` are rendered: each writer of a status applies its own types. All are about the present
-    generation of ``obj``: that of the specs from which they follow.
+    Only the types in ``wanted`` are rendered: each writer of a status applies its own types. ``observed`` is the
+    generation of the spec that they are about; None: the present one.
     """
-    return [_render(find(obj, condition.type), condition, generation(obj), now) for condition in wanted]
+    about = generation(obj) if observed is None else observed
+    return [_render(find(obj, condition.type), condition, about, now) for condition in wanted]
 
 
 def _render(before: dict[str, Any] | None, condition: Condition, observed: int, now: datetime) -> dict[str, Any]:
