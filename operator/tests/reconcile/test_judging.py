@@ -4,7 +4,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import judging
@@ -65,19 +65,26 @@ def test_thinning_loses_no_session_of_one_process(steps: list[int]) -> None:
     assert usage(kept, "new").sessions == count - steps[0]
 
 
-@given(st.lists(st.one_of(st.integers(0, 5), st.just(None)), min_size=1, max_size=2000))
-def test_thinning_and_restarts_lose_nothing_that_was_ever_seen_and_count_nothing_twice(steps: list[int | None]) -> None:
-    """``None`` is a start of the monitor, which begins with 0."""
+@given(every=st.integers(50, 400), steps=st.integers(1, 1500))
+@example(every=51, steps=1500)
+def test_thinning_and_restarts_lose_nothing_that_was_ever_seen_and_count_nothing_twice(every: int, steps: int) -> None:
+    """The monitor is started again after so many samples, and begins with 0."""
     kept: tuple[Sample, ...] = ()
-    served = total = process = 0
-    for second, step in enumerate(steps):
-        served = 0 if step is None else served + step
-        process += step is None
-        total += step or 0
-        kept = remember(kept, sample(second, served, started=str(process)))
+    served = total = 0
+    for second in range(steps):
+        started = second % every == 0
+        served = 1 if started else served + 2
+        total += (0 if second == 0 else 1) if started else 2
+        kept = remember(kept, sample(second, served, started=str(second // every)))
     assert len(kept) <= 512
-    if process < 100:
-        assert usage(kept, "new").sessions == total - (steps[0] or 0)
+    assert usage(kept, "new").sessions == total
+
+
+def test_a_monitor_that_is_always_started_again_fills_no_memory() -> None:
+    kept: tuple[Sample, ...] = ()
+    for second in range(2000):
+        kept = remember(kept, sample(second, 1, started=str(second)))
+    assert len(kept) <= 512
 
 
 def both(changed: Usage, others: Usage, limits: Limits | None = None, *, concurrent: bool = True) -> tuple[str, str]:
