@@ -24,7 +24,8 @@ class Limit:
     """A time limit that a busy machine prolongs.
 
     Only the part of each second counts in which every runnable process had a processor. The kernel reports the rest
-    (pressure stall information, /proc/pressure). Without this report, each second counts completely.
+    (pressure stall information, /proc/pressure). Without this report, each second counts completely. ``longest`` is the
+    most by which the limit is prolonged, in seconds.
     """
 
     def __init__(
@@ -32,14 +33,16 @@ class Limit:
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
         stalled: Callable[[], float] | None = None,
+        longest: float = LONGEST_SECONDS,
     ) -> None:
+        self._longest = longest
         self._seconds, self._clock, self._stalled = seconds, clock, stalled or stalled_seconds
         self._began, self._stalled_before = self._clock(), self._stalled()
 
     def reached(self) -> bool:
         """Whether the time is over."""
         passed = self._clock() - self._began
-        return passed - min(self._stalled() - self._stalled_before, LONGEST_SECONDS) > self._seconds
+        return passed - min(self._stalled() - self._stalled_before, self._longest) > self._seconds
 
     def __str__(self) -> str:
         """Return how long it was, and how much time it counted."""
@@ -55,9 +58,13 @@ def stalled_seconds() -> float:
     return 0.0
 
 
-def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
-    """Wait until ``condition()`` is true and return its value; AssertionError with ``what`` when it stays false."""
-    limit = Limit(seconds)
+def until(condition: Any, what: str, seconds: float = 30.0, longest: float = LONGEST_SECONDS) -> Any:
+    """Wait until ``condition()`` is true and return its value; AssertionError with ``what`` when it stays false.
+
+    ``longest`` is the most by which a busy machine extends the limit: less where several tests would wait in vain one
+    after the other.
+    """
+    limit = Limit(seconds, longest=longest)
     while not (found := condition()):
         if limit.reached():
             raise AssertionError(f"not within {limit}: {what}")

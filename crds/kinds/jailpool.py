@@ -283,9 +283,11 @@ JAIL_POOL = Resource(
     },
     conditions={
         "Ready": Condition(
-            "Whether all members run and serve their bundles.",
+            "Whether there are as many members as wanted, all are as spec says, and all serve the releases that they "
+            "are to have.",
             true=("AllReady",),
             false=(
+                "Updating",
                 "Unreachable",
                 "MonitorNotReady",
                 "BundlePending",

@@ -190,14 +190,15 @@ PIPELINE = Resource(
     status={
         "pool": text("The JailPool that runs it.", longest=63),
         "bundle": shared.sha256("Hash of the pool's bundle in force."),
-        "members": number("The number of members that run it."),
+        "members": number("The number of members that serve it."),
+        "wantedMembers": number("The number of its namespace's members, all of which are to serve it."),
         "graph": taskrun.graph(),
         "effect": _EFFECT,
         "rollout": shared.rollout_status("The state of the rollout of the last change."),
     },
     conditions={
         "Ready": Condition(
-            "Whether all members of its namespace run it as spec says.",
+            "Whether all members of its namespace serve it, as the specs of this generation say.",
             false=("NoMembers", "MembersNotReady"),
             others=("Accepted", "RolledOut"),
         ),

@@ -68,7 +68,7 @@ POLICY = Resource(
     conditions={
         "Accepted": condition.validity("Whether the text is valid."),
         "Ready": Condition(
-            "Whether the spec, or during a rollout the text before it, is in force.",
+            "Whether the text of this generation is in force, and no member has another one.",
             true=("Stable", "Unused"),
             false=("RevisionBlocked",),
             others=("Accepted", "RolledOut"),

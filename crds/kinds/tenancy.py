@@ -119,6 +119,9 @@ def _rollout() -> Schema:
                 most=shared.MEMBERS_LIMIT,
             ),
             "watchedSince": moment("When all members of this step became ready."),
+            "countedSince": moment(
+                "When all members of this step became ready for the first time; what they have done since is compared."
+            ),
             "detail": text(
                 "What the monitor said that refused the release, if it was rolled back for this reason. The "
                 "statuses of pipelines and policies do not have it.",

@@ -53,6 +53,15 @@ def test_on_a_machine_that_stays_busy_it_ends_too() -> None:
     assert limit.reached()
 
 
+def test_the_maximum_can_be_less() -> None:
+    machine = Machine()
+    limit = Limit(30, lambda: machine.now, lambda: machine.stalled, longest=60)
+    machine.passes(90, busy=1.0)
+    assert not limit.reached()
+    machine.passes(1, busy=1.0)
+    assert limit.reached()
+
+
 def test_the_kernel_says_how_long_processes_have_waited() -> None:
     first = waiting.stalled_seconds()
     assert waiting.stalled_seconds() >= first >= 0

@@ -16,9 +16,11 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/waiting"
+	"shai.dev/monitor/internal/wire"
 )
 
 // No session is bound while the sets of an analysis are put in force: it could get one that the
@@ -168,32 +170,51 @@ func TestAFailingAnalysisIsSeenUntilOneSucceeds(t *testing.T) {
 	}
 }
 
-// An analysis that waits while manifests change is of the pipeline that is there afterwards. That of a closed
-// one came into force for it.
-func TestAnAnalysisThatWaitsIsOfThePipelineAfterwards(t *testing.T) {
-	m, old := bareMonitor(t)
-	m.changing.Lock()
-	analysed := make(chan error)
-	go func() {
-		_, err := m.Analyze(t.Context(), api.AnalyzeRequest{Pipeline: "bare"}, func(api.Progress) {})
-		analysed <- err
-	}()
-	stacks := make([]byte, 1<<20)
-	waiting.Until(t, "the analysis waits", func() bool {
-		all := string(stacks[:runtime.Stack(stacks, true)])
-		_, locks, _ := strings.Cut(all, "sync.(*Mutex).Lock(")
-		return strings.Contains(locks, "(*Monitor).Analyze(")
-	})
-	m.mu.Lock()
-	delete(m.pipelines, "bare")
-	m.mu.Unlock()
-	m.changing.Unlock()
-	if err := <-analysed; err == nil || m.runs["bare"] != nil || m.analyses["bare"] != nil {
-		t.Errorf("a pipeline that is gone was analysed: %v", err)
+// What waits while manifests change is done to the pipeline that is there afterwards: the analysis of a closed one
+// came into force for it, and a mode was set that nobody had any more.
+func TestWhatWaitsForAChangeIsDoneToThePipelineAfterwards(t *testing.T) {
+	for name, one := range map[string]struct {
+		do      func(context.Context, *Monitor) error
+		nothing func(*Monitor, *pipeline.Pipeline) bool
+	}{
+		"Analyze": {
+			func(ctx context.Context, m *Monitor) error {
+				_, err := m.Analyze(ctx, api.AnalyzeRequest{Pipeline: "bare"}, func(api.Progress) {})
+				return err
+			},
+			func(m *Monitor, _ *pipeline.Pipeline) bool { return m.runs["bare"] == nil && m.analyses["bare"] == nil },
+		},
+		"SetMode": {
+			func(ctx context.Context, m *Monitor) error {
+				_, err := m.SetMode(ctx, "bare", wire.ModeDynamic.String())
+				return err
+			},
+			func(_ *Monitor, former *pipeline.Pipeline) bool { return former.Mode() == wire.ModeShai },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, former := bareMonitor(t)
+			m.changing.Lock()
+			done := make(chan error, 1)
+			go func() { done <- one.do(t.Context(), m) }()
+			stacks := make([]byte, 1<<20)
+			waiting.Until(t, "it waits", func() bool {
+				all := string(stacks[:runtime.Stack(stacks, true)])
+				_, locks, _ := strings.Cut(all, "sync.(*Mutex).Lock(")
+				return len(done) > 0 || strings.Contains(locks, "(*Monitor)."+name+"(")
+			})
+			m.mu.Lock()
+			delete(m.pipelines, "bare")
+			m.mu.Unlock()
+			m.changing.Unlock()
+			if err := <-done; err == nil || !one.nothing(m, former) {
+				t.Errorf("it was done to a pipeline that is gone: %v", err)
+			}
+			m.mu.Lock()
+			m.pipelines["bare"] = former // for Close
+			m.mu.Unlock()
+		})
 	}
-	m.mu.Lock()
-	m.pipelines["bare"] = old // for Close
-	m.mu.Unlock()
 }
 
 // A failure lasts over changes of the manifests that do not make the analysis succeed, and over runs that

@@ -95,13 +95,16 @@ func (m *Monitor) pipeline(title, name string) (*pipeline.Pipeline, error) {
 // SetMode implements [api.Service].
 func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineStatus, error) {
 	title := "set mode of pipeline " + name
-	p, err := m.pipeline(title, name)
-	if err != nil {
-		return api.PipelineStatus{}, err
-	}
 	next, err := wire.ParseMode(mode)
 	if err != nil {
 		return api.PipelineStatus{}, api.Invalid(title, "", "%v", err)
+	}
+	// A pipeline that is being replaced would get the mode, and the one that takes its place not.
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	p, err := m.pipeline(title, name)
+	if err != nil {
+		return api.PipelineStatus{}, err
 	}
 	if (next == wire.ModeBaseline) != (p.Mode() == wire.ModeBaseline) {
 		return api.PipelineStatus{}, api.Conflict(title,

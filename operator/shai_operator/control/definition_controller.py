@@ -50,7 +50,7 @@ class DefinitionController:
             case "FactSource":
                 plan = definitions.fact_source(obj, self._verdicts.of(obj), inventory, now)
             case "Pipeline":
-                plan = definitions.pipeline(obj, self._verdicts.found, inventory, now)
+                plan = definitions.pipeline(obj, self._verdicts.about(obj), inventory, now)
                 plan.add(*analyses.of_pipeline(obj, inventory, now).actions)
                 plan.add(*task_run_objects.history(obj, inventory).actions)
             case "Principal":

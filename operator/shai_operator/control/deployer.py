@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.control.bringup import BringUp, BringUpError
@@ -11,7 +12,7 @@ from shai_operator.control.member_observer import failure
 from shai_operator.monitors import reading
 from shai_operator.monitors.errors import MonitorError, MonitorUnreachableError
 from shai_operator.reconcile.effects import Effect
-from shai_operator.reconcile.members import Progress
+from shai_operator.reconcile.members import NOT_TRIED, Progress
 from shai_operator.reconcile.objects import name, reference
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from shai_operator.control.member_observer import MemberObserver
     from shai_operator.control.services import Services
     from shai_operator.reconcile import members
-    from shai_operator.reconcile.members import ApplyBundle, Monitor
+    from shai_operator.reconcile.members import ApplyBundle, Failure, Monitor
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.pools import CompareBundles
 
@@ -40,6 +41,8 @@ class Deployer:
         """The last comparison of each namespace."""
         self.comparison_refusals: dict[str, str] = {}
         """By release: the message of the monitor that refused to compare the release."""
+        self._not_compared: dict[str, Failure] = {}
+        """By namespace: the last comparison, when the monitor gave no answer that counts."""
 
     def apply(self, pool: Object, action: ApplyBundle) -> None:
         """Start to swap a member to a bundle."""
@@ -52,7 +55,8 @@ class Deployer:
             except MonitorUnreachableError as error:
                 seen.unreachable = str(error)
             except MonitorError as error:
-                seen.refused[label] = failure(BUNDLE_REFUSED, str(error), seen.refused.get(label))
+                before = seen.refused.get(label)
+                seen.refused[label] = failure(BUNDLE_REFUSED, str(error), before, passing=error.unavailable)
             else:
                 seen.refused.pop(label, None)
                 seen.bring_up_failed = None
@@ -92,20 +96,29 @@ class Deployer:
         self._begin(pool, "bringUp", action.member.name, work)
 
     def compare(self, pool: Object, action: CompareBundles) -> None:
-        """Start to compare a candidate with a member's bundle in force."""
+        """Start to compare a candidate with a member's bundle in force.
+
+        A monitor that ends meanwhile, or cannot compare at present, refuses nothing: it is asked again after a while.
+        """
         sources, candidate = action.bundle.sources(), action.bundle.release.name
+        before = self._not_compared.get(action.namespace)
+        if before is not None and datetime.now(UTC) < before.retry_at():
+            return
 
         def tell(_: Mapping[str, object]) -> None: ...
 
         async def work(_: Job) -> None:
             try:
                 found = await self._members.client(action.member).compare(sources, tell)
-            except MonitorUnreachableError:
-                return  # the next observation reports it, and the comparison is requested again
             except MonitorError as error:
+                if error.unavailable:
+                    self._not_compared[action.namespace] = failure(NOT_TRIED, str(error), before)
+                    self._members.look_now()
+                    return
                 self.comparison_refusals[candidate] = str(error)
             else:
                 self.effects[action.namespace] = Effect(action.before, candidate, found)
+            self._not_compared.pop(action.namespace, None)
 
         self._services.jobs.start(f"{name(pool)}/compare/{action.namespace}", work, self._again(pool))
 

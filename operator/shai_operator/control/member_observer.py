@@ -225,12 +225,20 @@ class MemberObserver:
 
 
 def failure(
-    reason: str, message: str, before: Failure | None, *, removal: bool = False, confidential: bool = False
+    reason: str,
+    message: str,
+    before: Failure | None,
+    *,
+    removal: bool = False,
+    confidential: bool = False,
+    passing: bool = False,
 ) -> Failure:
     """Return the failure that follows ``before``."""
     again = before is not None and (before.reason, before.removal) == (reason, removal)
     attempts = before.attempts + 1 if before is not None and again else 1
-    return Failure(reason, message, datetime.now(UTC), attempts, removal=removal, confidential=confidential)
+    return Failure(
+        reason, message, datetime.now(UTC), attempts, removal=removal, confidential=confidential, passing=passing
+    )
 
 
 def _supersede(seen: Seen) -> None:

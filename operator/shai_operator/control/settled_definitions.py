@@ -70,7 +70,9 @@ async def _of_share(
 ) -> tuple[Definitions | None, float | None]:
     """Return what a namespace is to run, None when it is not to be taken up now, and when to look again."""
     inventory, space = services.loop.inventory, share.tenant.name
-    refused = definitions.refused(name(share.pool), space, services.verdicts.found, inventory)
+    refused = None
+    if not services.verdicts.pending(space):
+        refused = definitions.refused(name(share.pool), space, services.verdicts.found, inventory)
     # If the pool forbids something that runs, neither verdicts nor the settling time delay its end.
     urgent = releases.withdrawing(share, stored)
     if refused is None and not urgent:

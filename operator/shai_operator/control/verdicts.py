@@ -16,7 +16,7 @@ from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Reference, name, reference, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shai_operator.control.loop import Loop
     from shai_operator.control.release_store import ReleaseStore
@@ -91,6 +91,24 @@ class Verdicts:
         """Return the verdict on an object in its present version, None when it has not been checked yet."""
         ref = reference(obj)
         return self.found.get(ref) if self._checked.get(ref) == _identity(obj) else None
+
+    def about(self, pipeline: Object) -> Mapping[Reference, Verdict]:
+        """Return the verdicts that count for a pipeline: all, but not one on an earlier version of itself."""
+        if self.of(pipeline) is not None:
+            return self.found
+        return {ref: verdict for ref, verdict in self.found.items() if ref != reference(pipeline)}
+
+    def pending(self, space: str) -> bool:
+        """Whether a pipeline of a namespace, or a task that it names, is still to be checked in its present version.
+
+        A policy need not be: its text gets a revision only when it has been.
+        """
+        inventory = self._loop.inventory
+        return any(
+            self.of(obj) is None
+            for pipeline in inventory.all("Pipeline", space)
+            for obj in (pipeline, *references.existing_tasks(pipeline, inventory))
+        )
 
     def _judge(self, ref: Reference, obj: Object, verdict: Verdict) -> None:
         same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(obj)

@@ -23,8 +23,10 @@ _FROM_ROLES = (
     Reason.CLOCK_SKEW, Reason.ENFORCEMENT_INSUFFICIENT,
 )  # fmt: skip
 _NAMED = re.compile(rf"({'|'.join(_FROM_ROLES)}): ")
-"""How a role names the reason of a failure: at the start of a task's message, or of a line of a program's errors. What
-a message quotes further on, such as a member's log, names none."""
+"""How a role names the reason of a failure: at the start of a task's message, or as the last words of one of its own
+scripts. What a message quotes further on, such as a member's log, names none."""
+_MODULES_THAT_RUN = ("command", "script", "shell")
+"""Those by which a role runs its scripts. What programs print that other modules run is not the role's."""
 _MODULES_THAT_WRITE = ("blockinfile", "copy", "file", "lineinfile", "template", "unarchive")
 """Their messages are their own: no role can have put a member's log into them."""
 _FULL = re.compile(r"no space left on device|dis[ck] quota exceeded", re.IGNORECASE)
@@ -89,12 +91,12 @@ class Record:
 
     def _failed(self, data: Mapping[str, Any]) -> Failure:
         result = data.get("res") or {}
-        reason, text = _named(result)
+        reason, text = _named(result, _module(data))
         if reason is not None:
             return Failure(reason, f"{self._where(data)}: {text}")
         if _finds_no_room(data):
             return self._full(data, said.text(result))
-        remedy = "" if _action(data) in _MODULES_THAT_REFUSE else f"; {self._remedy(data)}"
+        remedy = "" if _module(data) in _MODULES_THAT_REFUSE else f"; {self._remedy(data)}"
         return Failure(Reason.PLAYBOOK_FAILED, f"{self._where(data)}: task {self.task!r}: {said.text(result)}{remedy}")
 
     def _full(self, data: Mapping[str, Any], text: str) -> Failure:
@@ -185,14 +187,20 @@ def _guest_unreachable(host: Host, machine: str, text: str) -> Failure:
     )
 
 
-def _named(result: Mapping[str, Any]) -> tuple[Reason | None, str]:
-    """Return the reason that a role names in a result, and what follows it; None and nothing when it names none."""
+def _named(result: Mapping[str, Any], module: str) -> tuple[Reason | None, str]:
+    """Return the reason that a role names in a result, and what follows it; None and nothing when it names none.
+
+    A script ends when it has named a reason. What programs that it ran have printed before, such as those of a jail
+    that it stops, names none.
+    """
     item = said.failed_item(result)
     if item is not None:
-        return _named(item)
-    message, errors = str(result.get("msg") or "").strip(), str(result.get("stderr") or "")
-    lines = errors.splitlines()
-    for text in (message, *("\n".join(lines[number:]) for number in range(len(lines)))):
+        return _named(item, module)
+    words = [str(result.get("msg") or "").strip()]
+    if module in _MODULES_THAT_RUN:
+        lines = str(result.get("stderr") or "").splitlines()
+        words += ["\n".join(lines[number:]) for number in reversed(range(len(lines)))]
+    for text in words:
         found = _NAMED.match(text)
         if found is not None:
             rest = " ".join(text[found.end() :].split())
@@ -200,17 +208,17 @@ def _named(result: Mapping[str, Any]) -> tuple[Reason | None, str]:
     return None, ""
 
 
+def _module(data: Mapping[str, Any]) -> str:
+    """Return the name of the module that a task runs, without its collection."""
+    return str(data.get("task_action", "")).rpartition(".")[2]
+
+
 def _finds_no_room(data: Mapping[str, Any]) -> bool:
     """Whether a module that writes has failed for want of room. What a program printed (`validate`) does not count."""
     result = data.get("res") or {}
     result = said.failed_item(result) or result
     text = f"{result.get('msg', '')} {result.get('module_stderr', '')}"
-    return _action(data) in _MODULES_THAT_WRITE and bool(_FULL.search(text))
-
-
-def _action(data: Mapping[str, Any]) -> str:
-    """Return the name of a task's module, without that of its collection."""
-    return str(data.get("task_action", "")).rpartition(".")[2]
+    return _module(data) in _MODULES_THAT_WRITE and bool(_FULL.search(text))
 
 
 def _fit(failure: Failure) -> Failure:

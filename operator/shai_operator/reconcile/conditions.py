@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shai_operator.reconcile.objects import generation
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
@@ -53,23 +55,35 @@ def reason(obj: Object, kind: str) -> str:
     return found["reason"] if found else ""
 
 
-def render(obj: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
+def current(obj: Object, kind: str) -> dict[str, Any] | None:
+    """Return an object's condition of a type if it is about the object's present generation, or None.
+
+    What is concluded from a condition of an earlier generation must not be said of the present one.
+    """
+    found = find(obj, kind)
+    return found if found is not None and int(found.get("observedGeneration") or 0) >= generation(obj) else None
+
+
+def render(
+    obj: Object, wanted: Sequence[Condition], now: datetime, observed: int | None = None
+) -> list[dict[str, Any]]:
     """Return conditions for an object's status. If a condition's status is unchanged, it keeps its transition time.
 
-    Only the types in ``wanted`` are rendered: each writer of a status applies its own types.
+    Only the types in ``wanted`` are rendered: each writer of a status applies its own types. ``observed`` is the
+    generation of the spec that they are about; None: the present one.
     """
-    generation = int(obj["metadata"].get("generation", 1))
-    return [_render(find(obj, condition.type), condition, generation, now) for condition in wanted]
+    about = generation(obj) if observed is None else observed
+    return [_render(find(obj, condition.type), condition, about, now) for condition in wanted]
 
 
-def _render(before: dict[str, Any] | None, condition: Condition, generation: int, now: datetime) -> dict[str, Any]:
+def _render(before: dict[str, Any] | None, condition: Condition, observed: int, now: datetime) -> dict[str, Any]:
     stays = before is not None and before["status"] == condition.status
     return {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message[:MESSAGE_LIMIT],
-        "observedGeneration": generation,
+        "observedGeneration": observed,
         "lastTransitionTime": before["lastTransitionTime"] if before and stays else timestamp(now),
     }
 

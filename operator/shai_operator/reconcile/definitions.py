@@ -24,6 +24,7 @@ from shai_operator.reconcile import (
 )
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
+from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def _named(obj: Object, inventory: Inventory) -> list[Reference]:
 
 
 def _ready(obj: Object, accepted: Condition, inventory: Inventory) -> Condition:
-    rollout = conditions.find(obj, "RolledOut")
+    rollout = conditions.current(obj, "RolledOut")
     if accepted.status != TRUE:
         kept = status(obj).get("bundle") and accepted.reason not in {"NamespaceNotAllowed", sources.REASON}
         still = " The last valid definitions stay in force." if kept else ""
@@ -274,15 +275,18 @@ def _ready(obj: Object, accepted: Condition, inventory: Inventory) -> Condition:
 
 
 def _unserved(obj: Object, inventory: Inventory) -> Condition | None:
-    """Say that no member runs a pipeline, whatever is in force; None: one does, or it is not known yet."""
+    """Say that not all members run a pipeline, whatever is in force; None: they do, or it is not known yet."""
     pool = inventory.find("JailPool", "", references.pool(obj)) or {}
     if not status(pool):
         return None
-    if not shares.rows(pool, namespace(obj), inventory):
+    serving = int(status(obj).get("members") or 0)
+    wanted = int(status(obj).get("wantedMembers", -1))
+    if wanted == 0 or not shares.rows(pool, namespace(obj), inventory):
         message = f"JailPool {references.pool(obj)} has no member for this namespace; its owner can raise spec.replicas"
         return Condition("Ready", FALSE, "NoMembers", message)
-    if status(obj).get("members") == 0:
-        message = f"no member of JailPool {references.pool(obj)} serves it at present; the JailPool's status says more"
+    if serving < wanted:
+        serve = count(serving, "member", ("serves it", "serve it"), of=wanted)
+        message = f"{serve}; the status of JailPool {references.pool(obj)} says more"
         return Condition("Ready", FALSE, "MembersNotReady", message)
     return None
 

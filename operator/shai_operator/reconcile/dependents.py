@@ -6,7 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import references, task_run_members
-from shai_operator.reconcile.objects import Reference, deleting, name, namespace, reference, spec, status, uid
+from shai_operator.reconcile.objects import (
+    Reference,
+    deleting,
+    generation,
+    name,
+    namespace,
+    reference,
+    spec,
+    status,
+    uid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +35,7 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
     if kind in {"AnalysisRun", "TaskRun"}:
         yield from _of_run(obj, space) if kind == "AnalysisRun" else _of_task_run(obj, inventory)
         return
-    if kind in _KINDS and (before is None or spec(before) != spec(obj)):
+    if kind in _KINDS and _redefined(before, obj):
         yield Reference(DEFINITIONS, "", space)
     match kind:
         case "Policy" | "Task" | "FactSource":
@@ -71,7 +81,7 @@ def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> It
         str(status(obj).get("pool", ""))
     }
     yield from (Reference("JailPool", "", pool) for pool in sorted(pools - {""}))
-    if before is None or spec(before) != spec(obj):
+    if _redefined(before, obj):
         yield from (Reference("Task", space, task) for task in references.tasks(obj))
         yield from map(reference, inventory.all("FactSource", space))
     for kind in ("OfflineAnalysis", "AnalysisRun", "Benchmark"):
@@ -124,6 +134,11 @@ def _of_task_run(run: Object, inventory: Inventory) -> Iterator[Reference]:
     for other in task_run_members.of_task(inventory, space, pipeline, str(spec(run).get("task", ""))):
         if not task_run_members.finished(other) and name(other) != name(run):
             yield reference(other)
+
+
+def _redefined(before: Object | None, after: Object) -> bool:
+    """Whether a spec was changed, perhaps back to what it was: what is known of the generation before is over."""
+    return before is None or generation(before) != generation(after) or spec(before) != spec(after)
 
 
 def _differ(field: str, before: Object, after: Object) -> bool:

@@ -76,25 +76,27 @@ class Judgement:
 def usage(samples: Sequence[Sample], release: str, since: datetime | None = None) -> Usage:
     """Add up a member's counters with a release, from ``since`` on.
 
-    Two neighbouring samples count only if they are of one process and both have the release in force. A pair with a
-    restart or a swap of bundles in between is left out, not estimated.
+    Two neighbouring samples count only if both have the release in force; a pair with a swap of bundles in between is
+    left out, not estimated. If the monitor was started again in between, all that the new process has counted counts,
+    because it began with 0. What the former one counted after its last sample is not known to anybody.
     """
     total = Usage()
     for first, last in pairwise(samples):
-        same = first.started == last.started and first.release == last.release == release
-        if same and (since is None or first.at >= since):
+        if first.release == last.release == release and (since is None or first.at >= since):
             total += _difference(first, last)
     return total
 
 
 def _difference(first: Sample, last: Sample) -> Usage:
+    if first.started != last.started:
+        return Usage(last.sessions, last.decisions, last.refusals, last.microseconds)
     change = (
         last.sessions - first.sessions,
         last.decisions - first.decisions,
         last.refusals - first.refusals,
         last.microseconds - first.microseconds,
     )
-    # A counter that decreases shows that the process has changed nevertheless.
+    # The process has changed between the two answers of which a sample is made: the next sample has all of it.
     return Usage(*change) if min(change) >= 0 else Usage()
 
 

@@ -35,6 +35,8 @@ class Failure:
     """Whether the member was to be removed; else to be installed, or to be given something."""
     confidential: bool = False
     """Whether the message has where a monitor is, or what its host said: it is not for authors of pipelines."""
+    passing: bool = False
+    """Whether its cause lies not in what was asked for: a monitor that ends, or a source of facts that is away."""
 
     def retry_at(self) -> datetime:
         """Return when to try again: the delay doubles with each failure, up to ten minutes."""
@@ -379,9 +381,17 @@ def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
     """Append a sample.
 
     When there are many, every second sample of the older half is dropped, so that the samples cover a longer time.
+    Those before and after a start of the monitor or a swap of bundles stay: the counters up to there would be lost.
     """
     kept = (*samples, sample)
     if len(kept) <= _SAMPLES_LIMIT:
         return kept
     half = _SAMPLES_LIMIT // 2
-    return (*kept[:half:2], *kept[half:])
+    older = [found for number, found in enumerate(kept[:half]) if number % 2 == 0 or _turns(kept, number)]
+    return (*older, *kept[half:])[-_SAMPLES_LIMIT:]
+
+
+def _turns(samples: Sequence[Sample], number: int) -> bool:
+    """Whether a sample is of another process or release than one of its neighbours."""
+    around = samples[max(number - 1, 0) : number + 2]
+    return len({(sample.started, sample.release) for sample in around}) > 1

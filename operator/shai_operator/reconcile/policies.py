@@ -56,10 +56,14 @@ def mode(policy: Object) -> str:
     return str(spec(policy).get("mode") or _DEFAULT_MODE)
 
 
+def content(policy: Object) -> str:
+    """Return the content of a policy's (or a revision's) spec: what a revision of its own is made for."""
+    return f"{mode(policy)}\n{spec(policy).get('text', '')}"
+
+
 def content_hash(policy: Object) -> str:
     """Return the SHA-256 of a revision's content, in lower-case hexadecimal."""
-    text = f"{mode(policy)}\n{spec(policy).get('text', '')}"
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(content(policy).encode()).hexdigest()
 
 
 def revision_name(policy: Object) -> str:
@@ -168,14 +172,12 @@ def _ready(policy: Object, accepted: Condition, *, used: bool, taken: bool) -> C
         return Condition("Ready", FALSE, "RevisionBlocked", message)
     if not used:
         return Condition("Ready", TRUE, "Unused", "no pipeline names this policy")
-    rollout = conditions.find(policy, "RolledOut")
+    rollout = conditions.current(policy, "RolledOut")
     if rollout is None:
         return Condition("Ready", UNKNOWN, "Pending", "its pool has not looked at it yet")
     if rollout["status"] == TRUE:
         return Condition("Ready", TRUE, "Stable", rollout["message"])
-    # During a rollout, members outside of it use the stable revision.
-    holds = bool(status(policy).get("stableRevision")) and rollout["reason"] != "RolledBack"
-    return Condition("Ready", TRUE if holds else FALSE, rollout["reason"], rollout["message"])
+    return Condition("Ready", rollout["status"], rollout["reason"], rollout["message"])
 
 
 def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal | None) -> int:

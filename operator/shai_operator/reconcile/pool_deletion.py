@@ -34,10 +34,9 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     left = [replace(member, draining_since=member.draining_since or now) for member in known if member not in given_up]
     removals = list(upkeep.remove(left, wanted, now))
     left = upkeep.forget_configuration(left, removals)
-    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, now)))
     for member in given_up:
         plan.add(*give_up(pool, member, "it cannot be removed and shai.dev/force-delete is set"))
-    plan.add(*removals)
+    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, now)), *removals)
     if not left:
         plan.add(ForgetReleases(name(pool), frozenset()), SetFinalizer(pool, present=False))
     seconds = upkeep.waits(left, wanted, now)

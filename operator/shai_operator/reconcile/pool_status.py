@@ -181,7 +181,7 @@ def _ready(
     kept: Sequence[Kept], trouble: Condition | None, decisions: Mapping[Tenant, Decision], absent: Absent
 ) -> Condition:
     unready = [entry for entry in kept if not entry.standing.ready]
-    if trouble is not None and (unready or not kept):
+    if trouble is not None and (unready or not kept or trouble.reason not in _UNDER_WAY):
         return Condition("Ready", FALSE, trouble.reason, trouble.message)
     if unready:
         named = [f"{entry.member.name}: {entry.standing.message}" for entry in unready[:_NAMED]]
@@ -197,7 +197,29 @@ def _ready(
     if refused:
         message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].standing.message}"
         return Condition("Ready", FALSE, "BundleRefused", message)
-    return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
+    return _behind(kept) or Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
+
+
+def _behind(kept: Sequence[Kept]) -> Condition | None:
+    """Say that members serve, but not yet as the spec and their namespaces' rollouts want it; None: all do.
+
+    Facts do not count: they reach members at any time.
+    """
+    old = [entry for entry in kept if not _up_to_date(entry)]
+    if old:
+        updated = count(len(kept) - len(old), "member", ("is up to date", "are up to date"), of=len(kept))
+        return Condition("Ready", FALSE, "Updating", f"all members serve; {updated}: {_names(old)} to be updated")
+    pending = [entry for entry in kept if entry.bundle and entry.member.release != entry.bundle.release.name]
+    if pending:
+        return Condition(
+            "Ready", FALSE, "BundlePending", f"all members serve; to get another release: {_names(pending)}"
+        )
+    return None
+
+
+def _names(entries: Sequence[Kept]) -> str:
+    more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+    return ", ".join(entry.member.name for entry in entries[:_NAMED]) + more
 
 
 def _without(absent: Absent, kept: Sequence[Kept], verb: tuple[str, str]) -> str:

@@ -128,7 +128,7 @@ class _Reconciliation:
         self._care = care(pool)
         self._ordinals = ordinals(pool, observed.members, observed.replacements)
         self._moved: list[PoolAction] = []
-        """Actions that report abandoned members."""
+        """Actions that report members that were given up. They come before the status that no longer has them."""
         self._claims = tenancy.claims(pool, inventory, observed.releases)
         self._staying = assignment.assigned(pool, self._stay(), self._claims, observed.places.keys())
         self._shares = {
@@ -172,8 +172,7 @@ class _Reconciliation:
         plan.add(*orphans.forget(self._pool, found), *assignment.forget(self._pool, self._observed.members.values()))
         for tenant, share in self._shares.items():
             plan.add(*share.unstored(), *rollout_status.rejections(outlooks[tenant], self._inventory, self._now))
-        plan.add(SetStatus(self._pool, pool_status.WRITER, pool_state))
-        plan.add(*self._moved, *removals, *self._jobs())
+        plan.add(*self._moved, SetStatus(self._pool, pool_status.WRITER, pool_state), *removals, *self._jobs())
         for tenant, share in self._shares.items():
             plan.add(*rollout_status.statuses(outlooks[tenant], share.definitions, self._inventory, self._now))
         served = {tenant.name for tenant in self._observed.shares}
@@ -191,8 +190,9 @@ class _Reconciliation:
     def _stay(self) -> list[Observation]:
         """Return the members that should exist, including new ones.
 
-        A member's data do not move to another host. If its host has left the pool, the member is abandoned when nothing
-        is done on it any more, and created again at the next reconciliation.
+        A member's data do not move to another host. If its host has left the pool, the member is given up when nothing
+        that ends by itself is done on it any more, and created again at the next reconciliation. So it is with one that
+        was still to be installed there: nobody knows how far that came.
         """
         staying = []
         known = {member.ordinal: member for member in self._observed.members.values()}
@@ -204,7 +204,7 @@ class _Reconciliation:
                 staying.append(member if place is None else replace(member, address=place.address))
             elif member.busy(*upkeep.ENDING_JOBS):
                 staying.append(member)
-            elif member.configuration:
+            elif member.host:
                 self._moved += pool_deletion.give_up(self._pool, member, "its host is off spec.hosts, or gone")
             else:
                 staying.append(replace(member, host=place.host, address=place.address))

@@ -111,6 +111,22 @@ def in_force(share: Share, stored: Mapping[str, Release]) -> Release | None:
     return stored.get(share.stable or share.candidate)
 
 
+def holds(release: Release, pipeline: Object, inventory: Inventory) -> bool:
+    """Whether a release has a pipeline, and all that it names, as their specs say now."""
+    tasks = list(references.existing_tasks(pipeline, inventory))
+    wanted = [bundles.manifest(obj) for obj in (pipeline, *tasks)]
+    if len(tasks) != len(set(references.tasks(pipeline))):
+        return False
+    if any(release.objects.get((obj["kind"], name(obj))) != obj for obj in wanted):
+        return False
+    for called in references.policies(pipeline, inventory):
+        held = release.objects.get(("Policy", called))
+        policy = inventory.find("Policy", namespace(pipeline), called)
+        if held is None or policy is None or policies.content(held) != policies.content(policy):
+            return False
+    return True
+
+
 def withdrawing(share: Share, stored: Mapping[str, Release]) -> bool:
     """Whether members may run something that the pool does not allow: in the stable release or in a candidate."""
     named = {share.stable, share.candidate, share.state.superseded}

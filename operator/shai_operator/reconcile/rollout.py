@@ -26,26 +26,37 @@ from shai_operator.reconcile.rollout_state import (
     Step,
     Tracks,
 )
+from shai_operator.reconcile.rollout_steps import (
+    NAMED,
+    PROGRESS_SECONDS,
+    after,
+    arrived,
+    blameless,
+    choose,
+    is_last,
+    last,
+    late,
+    members_of,
+    nowhere,
+    overdue,
+    present,
+    resize,
+    settings_of,
+    unready,
+    where,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from datetime import datetime
 
     from shai_operator.reconcile.judging import Usage
 
 __all__ = ["Decision", "Event", "Member", "NeedComparison", "Situation", "State", "Step", "decide"]
 
-PROGRESS_SECONDS = 600
-"""The time in which a step's members have to become ready with the candidate, from the beginning of the step."""
 INTERRUPTIONS_ALLOWED = 3
 """How often a step's members may stop being ready while they are watched."""
-LATE_ALLOWED = 2
-"""How often in a row a member may be too slow to answer before it counts as one that does not serve. On a loaded
-machine, members are late whatever they have in force."""
 LOOK_SECONDS = 10.0
 """How often figures are read again while a step waits for them."""
-_NAMED = 5
-"""Members that a message names at most."""
 
 
 def decide(situation: Situation) -> Decision:
@@ -55,7 +66,7 @@ def decide(situation: Situation) -> Decision:
         return _settled(situation)
     if situation.withdrawal or not situation.members:
         return _promoted(situation, "nothing had to be tried" if situation.members else "the pool has no members")
-    if situation.first or _nowhere(situation):
+    if situation.first or nowhere(situation):
         return _first(situation)
     state = situation.state if situation.state.candidate == situation.desired else _supersede(situation)
     if state.step == 0:
@@ -68,7 +79,7 @@ def _settled(situation: Situation) -> Decision:
     rolled_back = situation.desired == situation.rejected != "" or bool(situation.held)
     state = State(message=situation.state.message, detail=situation.state.detail) if rolled_back else State()
     if rolled_back:
-        cause = f"policies {', '.join(situation.held[:_NAMED])}" if situation.held else "the last change"
+        cause = f"policies {', '.join(situation.held[:NAMED])}" if situation.held else "the last change"
         message = situation.state.message or f"{cause}: rolled back; change the spec to try again"
         condition = Condition("RolledOut", FALSE, "RolledBack", message)
     else:
@@ -104,14 +115,14 @@ def _first(situation: Situation) -> Decision:
     state = situation.state if begun else State(candidate=situation.desired, step=1, since=situation.now)
     all_members = situation.members
     state = replace(state, canaries=tuple(member.name for member in all_members))
-    waiting = [member for member in all_members if not _arrived(member, situation)]
+    waiting = [member for member in all_members if not arrived(member, situation)]
     ready = count(len(all_members) - len(waiting), "member", IS_READY, of=len(all_members))
     partly = len(waiting) < len(all_members)
-    if not waiting or (partly and _overdue(situation, state) and _blameless(waiting, situation)):
+    if not waiting or (partly and overdue(situation, state) and blameless(waiting, situation)):
         return _promoted(situation, f"{ready} with it")
     refused = [member for member in waiting if member.refusal]
     message = f"{ready} with the first release"
-    message += f"; {_refuses(refused[0].name)}" if refused else f"; {_unready(waiting)}"
+    message += f"; {_refuses(refused[0].name)}" if refused else f"; {unready(waiting)}"
     return _under_way(situation, state, "Progressing", message, all_members)
 
 
@@ -121,15 +132,15 @@ def _supersede(situation: Situation) -> State:
     At least one member keeps the stable release, for comparison.
     """
     old = situation.state
-    most = min(_count(situation, 1), len(situation.members) - 1) if old.candidate else 0
-    kept = _present(old.canaries, situation)[:most]
+    most = min(members_of(situation, 1), len(situation.members) - 1) if old.candidate else 0
+    kept = present(old.canaries, situation)[:most]
     previous = old.superseded if old.step == 0 else old.candidate
     return State(candidate=situation.desired, superseded=previous if kept else "", canaries=kept, since=situation.now)
 
 
 def _gate(situation: Situation, state: State) -> Decision:
     """Compare the candidate with the release in force, and start if it closes no more flows than the limit."""
-    state = replace(state, canaries=_present(state.canaries, situation))
+    state = replace(state, canaries=present(state.canaries, situation))
     if situation.refusal:
         return _roll_back(situation, _refuses("the monitor"), situation.refusal)
     if situation.effect is None or (situation.effect.before, situation.effect.after) != (
@@ -160,7 +171,7 @@ def _gate(situation: Situation, state: State) -> Decision:
 def _compare(situation: Situation, state: State) -> Decision:
     able = [member for member in situation.members if member.comparable and member.name not in state.canaries]
     if not able:
-        message = f"no member has the stable release, to compare the change with; {_unready(situation.members)}"
+        message = f"no member has the stable release, to compare the change with; {unready(situation.members)}"
         return _under_way(situation, state, "Progressing", message, ())
     able.sort(key=lambda member: not member.ready)
     made = _under_way(situation, state, "Progressing", "the change is being compared with what is in force", ())
@@ -169,45 +180,45 @@ def _compare(situation: Situation, state: State) -> Decision:
 
 def _enter(situation: Situation, state: State, step: int) -> State:
     """Start a step with its number of canaries; present canaries stay."""
-    canaries = _choose(situation, _present(state.canaries, situation), _count(situation, step))
+    canaries = choose(situation, present(state.canaries, situation), members_of(situation, step))
     before = _before(situation) if step == 1 else state.before
     return State(candidate=situation.desired, step=step, canaries=canaries, since=situation.now, before=before)
 
 
 def _step(situation: Situation, state: State) -> Decision:
     """Continue a step: its members become ready, are watched, and are judged."""
-    state = _resize(situation, state)
+    state = resize(situation, state)
     canaries = [member for member in situation.members if member.name in state.canaries]
     if situation.settings.paused:
-        message = f"spec.rollout.paused holds the change at {_where(situation, state)}"
+        message = f"spec.rollout.paused holds the change at {where(situation, state)}"
         return _under_way(situation, state, "Paused", message, canaries)
     refused = [canary for canary in canaries if canary.refusal]
     if refused:
         return _roll_back(situation, _refuses(refused[0].name), refused[0].refusal)
-    waiting = [canary for canary in canaries if not _arrived(canary, situation)]
+    waiting = [canary for canary in canaries if not arrived(canary, situation)]
     if state.watched_since:
-        waiting = [canary for canary in waiting if not _late(canary, situation.desired)]
-    harmless = not waiting or (len(waiting) < len(canaries) and _blameless(waiting, situation))
+        waiting = [canary for canary in waiting if not late(canary, situation.desired)]
+    harmless = not waiting or (len(waiting) < len(canaries) and blameless(waiting, situation))
     if state.watched_since and not harmless:
         state = replace(state, watched_since=None, since=situation.now, interruptions=state.interruptions + 1)
         if state.interruptions > INTERRUPTIONS_ALLOWED:
-            return _roll_back(situation, f"members that have it do not stay ready; {_unready(waiting)}")
+            return _roll_back(situation, f"members that have it do not stay ready; {unready(waiting)}")
     if waiting and not state.watched_since:
-        if not _overdue(situation, state):
+        if not overdue(situation, state):
             ready = count(len(canaries) - len(waiting), "member", IS_READY, of=len(canaries))
-            message = f"{_where(situation, state)}: {ready} with it; {_unready(waiting)}"
+            message = f"{where(situation, state)}: {ready} with it; {unready(waiting)}"
             return _under_way(situation, state, "Progressing", message, canaries)
         if not harmless:
             minutes = PROGRESS_SECONDS // 60
-            return _roll_back(situation, f"its members did not get ready within {minutes} minutes; {_unready(waiting)}")
+            return _roll_back(situation, f"its members did not get ready within {minutes} minutes; {unready(waiting)}")
     return _watch(situation, state, canaries)
 
 
 def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> Decision:
     """Wait for the pause of a step, then judge."""
     began = state.watched_since or situation.now
-    state = replace(state, watched_since=began)
-    tracks, concurrent = _compared(situation, state, canaries, began)
+    state = replace(state, watched_since=began, counted_since=state.counted_since or began)
+    tracks, concurrent = _compared(situation, state, canaries)
     return replace(_judged(situation, state, canaries, tracks, concurrent=concurrent), tracks=tracks)
 
 
@@ -215,49 +226,50 @@ def _judged(
     situation: Situation, state: State, canaries: Sequence[Member], tracks: Tracks, *, concurrent: bool
 ) -> Decision:
     began = state.watched_since or situation.now
-    left = (
-        began + timedelta(seconds=_settings_step(situation, state.step).pause_seconds) - situation.now
-    ).total_seconds()
+    left = (began + timedelta(seconds=settings_of(situation, state.step).pause_seconds) - situation.now).total_seconds()
     if left > 0:
         watched = count(len(canaries), "member", ("is watched", "are watched"))
-        message = f"{_where(situation, state)}: {watched} for {left:.0f} s more"
+        message = f"{where(situation, state)}: {watched} for {left:.0f} s more"
         return replace(_under_way(situation, state, "Progressing", message, canaries), look_again=left)
-    slow = [canary for canary in canaries if _late(canary, situation.desired)]
+    slow = [canary for canary in canaries if late(canary, situation.desired)]
     if slow:
-        message = f"{_where(situation, state)}: waits for answers; {_unready(slow)}"
+        message = f"{where(situation, state)}: waits for answers; {unready(slow)}"
         return _under_way(situation, state, "Progressing", message, canaries)
     limits = situation.settings.limits
     judgement = judging.judge(tracks.canary, tracks.stable, concurrent=concurrent, limits=limits)
     if judgement.verdict == judging.ROLL_BACK:
         return _roll_back(situation, judgement.message)
     if judgement.verdict == judging.INCONCLUSIVE:
-        message = f"{_where(situation, state)}: {judgement.message}; or lower spec.rollout.limits.minimumSessions"
+        message = f"{where(situation, state)}: {judgement.message}; or lower spec.rollout.limits.minimumSessions"
         return replace(_under_way(situation, state, "Inconclusive", message, canaries), verdict=judgement.verdict)
-    if _is_last(situation, state.step):
+    if is_last(situation, state.step):
         return _promoted(situation, judgement.message)
-    following = replace(_enter(situation, state, _next(situation, state.step)), before=tracks.stable)
+    following = replace(_enter(situation, state, after(situation, state.step)), before=tracks.stable)
     canaries = [member for member in situation.members if member.name in following.canaries]
-    message = f"{_where(situation, state)} has passed: {judgement.message}"
+    message = f"{where(situation, state)} has passed: {judgement.message}"
     return replace(
         _under_way(situation, following, "Progressing", message, canaries, tell=True), verdict=judgement.verdict
     )
 
 
-def _compared(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Tracks, bool]:
-    """Return the figures of a step, and whether both sides are of the same window."""
+def _compared(situation: Situation, state: State, canaries: Sequence[Member]) -> tuple[Tracks, bool]:
+    """Return the figures of a step, and whether both sides are of the same window.
+
+    What members did before they stopped serving counts. If no other one serves, and they did too little to be compared
+    with, the pool before the change takes their place: it may be what is in force that does not serve.
+    """
+    began = state.counted_since
     changed = judging.total(judging.usage(canary.samples, situation.desired, began) for canary in canaries)
     rest = [
         member
         for member in situation.members
-        if member.name not in state.canaries
-        and ((member.ready and member.release == situation.stable) or _late(member, situation.stable))
+        if member.name not in state.canaries and member.release == situation.stable
     ]
-    others = (
-        judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
-        if rest
-        else state.before
-    )
-    return Tracks(changed, others), bool(rest)
+    others = judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
+    serving = any(member.ready or late(member, situation.stable) for member in rest)
+    if serving or others.sessions >= max(situation.settings.limits.minimum_sessions, 1):
+        return Tracks(changed, others), True
+    return Tracks(changed, state.before), False
 
 
 def _refuses(who: str) -> str:
@@ -267,7 +279,7 @@ def _refuses(who: str) -> str:
 
 def _roll_back(situation: Situation, why: str, detail: str = "") -> Decision:
     """Reject the candidate; every member gets the stable release again. Authors of pipelines read no ``detail``."""
-    policies = f" Rejected revisions of: {', '.join(situation.changed[:_NAMED])}." if situation.changed else ""
+    policies = f" Rejected revisions of: {', '.join(situation.changed[:NAMED])}." if situation.changed else ""
     message = (
         f"the change was rolled back: {why}.{policies} What was in force before is in force; change the spec to try "
         "again"
@@ -307,7 +319,7 @@ def _under_way(
         rejected="",
         targets=targets,
         condition=Condition("RolledOut", FALSE, reason, message),
-        steps=_last(situation),
+        steps=last(situation),
         events=events,
         look_again=LOOK_SECONDS,
     )
@@ -315,92 +327,6 @@ def _under_way(
 
 def _targets(situation: Situation, release: str) -> dict[str, str]:
     return {member.name: release for member in situation.members}
-
-
-# Members and steps.
-
-
-def _arrived(member: Member, situation: Situation) -> bool:
-    return member.ready and member.release == situation.desired
-
-
-def _late(member: Member, release: str) -> bool:
-    """Whether a member has a release in force and is slow to answer: what it does not say is not held against it."""
-    return 0 < member.late <= LATE_ALLOWED and member.release == release
-
-
-def _nowhere(situation: Situation) -> bool:
-    """Whether every member refuses the stable release, which may have been promoted in a pool without members."""
-    return all(member.refuses_stable for member in situation.members)
-
-
-def _overdue(situation: Situation, state: State) -> bool:
-    return state.since is not None and situation.now - state.since > timedelta(seconds=PROGRESS_SECONDS)
-
-
-def _blameless(waiting: Sequence[Member], situation: Situation) -> bool:
-    """Whether the candidate cannot be the cause of these members' failures, because they never had it."""
-    return all(not member.answers and member.release != situation.desired for member in waiting)
-
-
-def _unready(members: Sequence[Member]) -> str:
-    named = [f"{member.name}: {member.message or 'is being changed'}" for member in members[:_NAMED]]
-    more = len(members) - len(named)
-    return "; ".join(named) + (f"; and {more} more" if more else "")
-
-
-def _present(names: Sequence[str], situation: Situation) -> tuple[str, ...]:
-    present = {member.name for member in situation.members}
-    return tuple(name for name in names if name in present)
-
-
-def _choose(situation: Situation, canaries: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """Reduce the canaries, or add members: ready ones first, then those that answer, by ordinal."""
-    others = [member for member in situation.members if member.name not in canaries]
-    others.sort(key=lambda member: (not member.ready, not member.answers, member.ordinal))
-    return (*canaries, *(member.name for member in others))[:count]
-
-
-def _resize(situation: Situation, state: State) -> State:
-    """Adapt the canaries after the pool was scaled. While the rollout is paused, no member is added."""
-    canaries = _present(state.canaries, situation)
-    count = _count(situation, state.step)
-    if len(canaries) >= count or situation.settings.paused:
-        return replace(state, canaries=canaries[:count])
-    return replace(state, canaries=_choose(situation, canaries, count), since=situation.now, watched_since=None)
-
-
-def _settings_step(situation: Situation, step: int) -> Step:
-    steps = situation.settings.steps
-    return steps[min(step, len(steps)) - 1]
-
-
-def _count(situation: Situation, step: int) -> int:
-    size = len(situation.members)
-    return size if step >= len(situation.settings.steps) else _settings_step(situation, step).count(size)
-
-
-def _is_last(situation: Situation, step: int) -> bool:
-    return _count(situation, step) == len(situation.members)
-
-
-def _next(situation: Situation, step: int) -> int:
-    """Return the next step that has more members than this one; in a small pool steps may have the same number."""
-    following = step + 1
-    while _count(situation, following) <= _count(situation, step):
-        following += 1
-    return following
-
-
-def _last(situation: Situation) -> int:
-    last = 1
-    while not _is_last(situation, last):
-        last += 1
-    return last
-
-
-def _where(situation: Situation, state: State) -> str:
-    return f"step {min(state.step, _last(situation))} of {_last(situation)}"
 
 
 def _before(situation: Situation) -> Usage:

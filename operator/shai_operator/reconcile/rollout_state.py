@@ -82,6 +82,9 @@ class State:
     """When the step started, or when its members last stopped being ready."""
     watched_since: datetime | None = None
     """When all members of the step became ready."""
+    counted_since: datetime | None = None
+    """When they became ready for the first time in this step. What they have done since counts, also if they were
+    started again meanwhile and are watched anew."""
     interruptions: int = 0
     before: Usage = field(default_factory=Usage)
     """The usage of members without the change before this step. The last step has nothing else to compare with."""
@@ -183,6 +186,7 @@ def read(status: Mapping[str, Any]) -> State:
         canaries=tuple(rollout.get("canaries") or ()),
         since=_moment(rollout.get("since")),
         watched_since=_moment(rollout.get("watchedSince")),
+        counted_since=_moment(rollout.get("countedSince")),
         interruptions=rollout.get("interruptions", 0),
         before=Usage(**(rollout.get("before") or {})),
         message=rollout.get("message", ""),
@@ -199,6 +203,7 @@ def write(state: State) -> dict[str, Any]:
         "canaries": list(state.canaries),
         "since": timestamp(state.since) if state.since else "",
         "watchedSince": timestamp(state.watched_since) if state.watched_since else "",
+        "countedSince": timestamp(state.counted_since) if state.counted_since else "",
         "interruptions": state.interruptions,
         "before": asdict(state.before) if state.before != Usage() else None,
         "message": state.message[:MESSAGE_LIMIT],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import conditions, policies, references, tenancy
+from shai_operator.reconcile import conditions, policies, references, releases, tenancy
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find
 from shai_operator.reconcile.counts import count
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WRITER = "shai-operator-rollout"
 REVISIONS = ("stableRevision", "candidateRevision", "rejectedRevision")
 """The fields of a Policy's status that name revisions."""
+_MOVES = "Progressing"
+"""The reason while something that waits for nobody is not over."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Outlook:
     """The candidate that is under way, or that this decision rejects."""
     members: int
     """The number of its members that serve."""
+    wanted: int
+    """The number of its members, with those that do not serve."""
+    behind: int
+    """The number of its members that have another release than the stable one in force, or had when they were seen
+    last."""
     described: Mapping[str, Any]
     """The state of its rollout, as the pool's status has it."""
     hash: str = ""
@@ -50,19 +57,20 @@ class Outlook:
     effect: Effect | None = None
 
 
-def pipeline(obj: Object, outlook: Outlook, now: datetime) -> SetStatus:
+def pipeline(obj: Object, outlook: Outlook, inventory: Inventory, now: datetime) -> SetStatus:
     """Return a Pipeline's pool, members, effect, rollout and condition RolledOut."""
     decision = outlook.decision
     before = status(obj)
     written: dict[str, Any] = {
         "pool": outlook.pool,
         "members": outlook.members,
+        "wantedMembers": outlook.wanted,
         "rollout": {
             key: outlook.described[key]
             for key in ("release", "step", "steps", "members", "since", "verdict", "message")
             if key in outlook.described
         },
-        "conditions": conditions.render(obj, [_pipeline_condition(obj, outlook)], now),
+        "conditions": conditions.render(obj, [_pipeline_condition(obj, outlook, inventory)], now),
     }
     bundle = outlook.hash or before.get("bundle")
     if bundle:
@@ -75,14 +83,23 @@ def pipeline(obj: Object, outlook: Outlook, now: datetime) -> SetStatus:
     return SetStatus(obj, WRITER, written)
 
 
-def _pipeline_condition(obj: Object, outlook: Outlook) -> Condition:
+def _pipeline_condition(obj: Object, outlook: Outlook, inventory: Inventory) -> Condition:
+    """Return the condition RolledOut: True only if what the specs say *now* is in force on the pool's members."""
     condition = outlook.decision.condition
-    if condition.status == TRUE:
-        key = "Pipeline", name(obj)
-        if outlook.stable is None or key not in outlook.stable.objects:
-            return Condition("RolledOut", UNKNOWN, "Pending", "its pool has nothing of it in force")
-        return Condition("RolledOut", TRUE, condition.reason, count(outlook.members, "member", ("runs it", "run it")))
-    return condition
+    if condition.status != TRUE:
+        return condition
+    if outlook.stable is None or ("Pipeline", name(obj)) not in outlook.stable.objects:
+        return Condition("RolledOut", UNKNOWN, "Pending", "its pool has nothing of it in force")
+    if not releases.holds(outlook.stable, obj, inventory):
+        message = "its pool has it in force as it was before; what the specs say now waits to be rolled out"
+        return Condition("RolledOut", FALSE, _MOVES, message)
+    if outlook.behind:
+        return Condition("RolledOut", FALSE, _MOVES, _lagging(outlook))
+    return Condition("RolledOut", TRUE, condition.reason, count(outlook.members, "member", ("runs it", "run it")))
+
+
+def _lagging(outlook: Outlook) -> str:
+    return f"{count(outlook.behind, 'member', ('has', 'have'))} another release than the one that is rolled out"
 
 
 def _homes(space: str, inventory: Inventory) -> dict[str, str]:
@@ -145,13 +162,14 @@ def _policy_condition(obj: Object, outlook: Outlook, revisions: Mapping[str, str
     if revisions["candidateRevision"]:
         return Condition("RolledOut", decision.condition.status, decision.condition.reason, decision.condition.message)
     if in_force:
-        return Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
+        complete = Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
+        return Condition("RolledOut", FALSE, _MOVES, _lagging(outlook)) if outlook.behind else complete
     if not revisions["stableRevision"]:
         return Condition("RolledOut", UNKNOWN, "Pending", f"pool {outlook.pool} has no release with it yet")
     message = (
         f"pool {outlook.pool} has revision {revisions['stableRevision']} in force; {newest} waits to be rolled out"
     )
-    return Condition("RolledOut", FALSE, "Progressing", message)
+    return Condition("RolledOut", FALSE, _MOVES, message)
 
 
 def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
@@ -161,7 +179,7 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     """
     waiting = [inventory.get(ref) for ref in definitions.left_out]
     for obj in (*definitions.pipelines, *(waiter for waiter in waiting if waiter is not None)):
-        yield pipeline(obj, outlook, now)
+        yield pipeline(obj, outlook, inventory, now)
     homes = _homes(definitions.namespace, inventory)
     releases = [release for release in (outlook.stable, outlook.candidate, definitions.release) if release is not None]
     running = {policy_name for release in releases for policy_name in release.revisions}

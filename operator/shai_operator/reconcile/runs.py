@@ -134,8 +134,16 @@ def analyzed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
     if deleting(pipeline) or not bundle:
         return Plan()
     condition = _analyzed(pipeline, bundle, inventory)
-    rendered = conditions.render(pipeline, [condition], now)
+    rendered = conditions.render(pipeline, [condition], now, _analyzed_generation(pipeline))
     return Plan([SetStatus(pipeline, ANALYZED_WRITER, {"conditions": rendered})])
+
+
+def _analyzed_generation(pipeline: Object) -> int:
+    """Return the generation of which the bundle in force is: an earlier one until the present one is rolled out."""
+    rollout = conditions.current(pipeline, "RolledOut")
+    if rollout is not None and rollout["status"] == TRUE:
+        return generation(pipeline)
+    return int((conditions.find(pipeline, ANALYZED) or {}).get("observedGeneration") or 0)
 
 
 def _analyzed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:

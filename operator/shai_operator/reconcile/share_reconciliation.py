@@ -115,6 +115,8 @@ class ShareReconciliation:
             stable=stable.release if stable else None,
             candidate=self.releases.get(concerned),
             members=sum(1 for entry in kept if entry.standing.ready and entry.member.release),
+            wanted=len(kept),
+            behind=sum(1 for entry in kept if entry.member.release not in ("", decision.stable)),
             described=pool_status.describe(kept, decision),
             hash=next((monitor.hash for monitor in monitors if stable and monitor.bundle == stable.label), ""),
             effect=self._effect,
@@ -172,7 +174,7 @@ class ShareReconciliation:
             answers=member.monitor is not None,
             late=member.late,
             comparable=label != "" and member.monitor is not None and member.monitor.bundle == label,
-            refuses_stable=self._stable is not None and label in member.refused and member.release != self._stable.name,
+            refuses_stable=self._stable is not None and _rejects(member, label) and member.release != self._stable.name,
             message=standing.told,
             refusal=self._refusal(member, candidate),
             samples=member.samples,
@@ -184,12 +186,17 @@ class ShareReconciliation:
         The facts are not the cause if some member has accepted the same facts with another release.
         """
         bundle = self.bundle(release)
-        if bundle is None or member.release == release or bundle.label not in member.refused:
+        if bundle is None or member.release == release or not _rejects(member, bundle.label):
             return ""
         taken = {other.monitor.bundle for other in self.staying if other.monitor}
         facts = bundles.label_parts(bundle.label)[1]
         proven = self._stable is None or facts in {bundles.label_parts(label)[1] for label in taken}
         return member.refused[bundle.label].message if proven else ""
+
+
+def _rejects(member: Observation, label: str) -> bool:
+    """Whether a member refuses a bundle because of what it contains."""
+    return label in member.refused and not member.refused[label].passing
 
 
 def _too_large(share: Share, made: Release | None, observed: Observed) -> str:

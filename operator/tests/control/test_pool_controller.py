@@ -12,7 +12,7 @@ import pytest
 from shai_operator.control.pool_controller import PoolController
 from shai_operator.control.settled_definitions import settled
 from shai_operator.reconcile import releases
-from shai_operator.reconcile.objects import FINALIZER, Object, reference
+from shai_operator.reconcile.objects import FINALIZER, Object, namespace, reference
 from shai_operator.reconcile.shares import Share
 from tests.reconcile.builders import FOR_SEARCH, OWNED, inventory, resource, space, tenant, valid
 
@@ -45,7 +45,9 @@ class Parts:
         redefined = {"search": time.monotonic() + 3600}
         self.loop = SimpleNamespace(inventory=inventory(TASK, pipeline("shai"), pool, *also), redefined=redefined)
         self.releases = self.kinds = self
-        self.verdicts = SimpleNamespace(found=verdicts)
+        known = self.loop.inventory
+        unchecked = set() if verdicts else {namespace(its) for its in known.all("Pipeline")}
+        self.verdicts = SimpleNamespace(found=verdicts, pending=lambda called: called in unchecked)
         self.providers = {"local": self}
         self.surveyors: dict[str, object] = {}
         self.tls = None

@@ -17,11 +17,11 @@ from shai_operator.control.task_run_controller import TaskRunController
 from shai_operator.control.task_runner import TaskRunner
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.reconcile.members import Monitor
-from shai_operator.reconcile.objects import FINALIZER, Inventory, reference, status
+from shai_operator.reconcile.objects import FINALIZER, reference, status
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 from tests.control.test_run_controllers import Written
-from tests.reconcile.builders import FOR_SEARCH, OWNED, resource, space
+from tests.reconcile.builders import FOR_SEARCH, OWNED, inventory, resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,16 +42,13 @@ class World:
         self.client = client
         self.answers: dict[str, tuple[int, dict[str, Any]]] = {}
         self.asked: list[str] = []
-        self.inventory = Inventory()
         row = {"name": "default-0", "ordinal": 0, **OWNED}
-        for obj in (
-            space("search"),
+        self.inventory = inventory(
             resource("JailPool", "default", FOR_SEARCH, {"members": [row]}),
             resource("Pipeline", "p", {"tasks": ["index"]}),
             resource("Task", "index", {"run": "Once"}),
             RUN,
-        ):
-            self.inventory.put(obj)
+        )
         executor = cast("Executor", Written(self.inventory))
         self.jobs = Jobs()
         self.loop = Loop(self.inventory, executor)

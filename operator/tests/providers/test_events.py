@@ -134,6 +134,11 @@ FAILURES: list[tuple[dict[str, Any], Reason, str]] = [
     ({"msg": "Nothing: else"}, Reason.PLAYBOOK_FAILED, "task 'Do': Nothing: else"),
     ({"msg": LOG}, Reason.PLAYBOOK_FAILED, "its log ends: web-0: StorageFull: x"),
     (command("ps says: StorageFull: x"), Reason.PLAYBOOK_FAILED, "ps says: StorageFull: x"),
+    (
+        command("StorageFull: says the jail\nJailStuck: web-0 does not stop"),
+        Reason.JAIL_STUCK,
+        "rack-1: web-0 does not",
+    ),
 ]
 
 
@@ -143,10 +148,21 @@ def test_a_role_names_the_reason_of_its_failure_and_what_it_quotes_names_none(
 ) -> None:
     record = Record(HOST, 1)
     record.observe(event("playbook_on_task_start", task="Do"))
-    record.observe(failed("web-vm-0", **result))
+    record.observe(event("runner_on_failed", host="web-vm-0", res=result, task_action="ansible.builtin.shell"))
     assert record.failures["web-vm-0"].reason is reason
     assert says in record.failures["web-vm-0"].message
     assert len(record.failures["web-vm-0"].message) < 1200
+
+
+@pytest.mark.parametrize("action", ["ansible.builtin.copy", "community.general.jail", "template", ""])
+def test_programs_that_other_modules_run_name_no_reason(action: str) -> None:
+    """Such as the one that checks a file (`validate`): a member could have a machine replaced by what it prints."""
+    record = Record(HOST, 1)
+    record.observe(event("playbook_on_task_start", task="Do"))
+    result = command("GuestUnreachable: it is broken")
+    record.observe(event("runner_on_failed", host="web-vm-0", res=result, task_action=action))
+    assert record.failures["web-vm-0"].reason is Reason.PLAYBOOK_FAILED
+    assert "GuestUnreachable: it is broken" in record.failures["web-vm-0"].message
 
 
 FULL = "failed to transfer file to /a /b: dd: /b: No space left on device"

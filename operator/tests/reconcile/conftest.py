@@ -25,7 +25,9 @@ def listed_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each rendered condition compared with the definition of its kind."""
     render = conditions.render
 
-    def compared(obj: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
+    def compared(
+        obj: Object, wanted: Sequence[Condition], now: datetime, observed: int | None = None
+    ) -> list[dict[str, Any]]:
         kind = KINDS[obj["kind"]]
         for condition in wanted:
             where = f"crds/kinds: add it to the conditions of {kind.kind}"
@@ -34,6 +36,6 @@ def listed_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
                 f"reason {condition.reason} of {condition.type} is not listed in {where}, "
                 "then run .venv/bin/python -m crds.generate, and say in docs/operations.md what to do about it"
             )
-        return render(obj, wanted, now)
+        return render(obj, wanted, now, observed)
 
     monkeypatch.setattr(conditions, "render", compared)

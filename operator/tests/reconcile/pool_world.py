@@ -28,7 +28,17 @@ from shai_operator.reconcile.members import (
     RemoveMembers,
     Sample,
 )
-from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference, uid
+from shai_operator.reconcile.objects import (
+    FINALIZER,
+    Inventory,
+    Object,
+    Reference,
+    generation,
+    name,
+    reference,
+    spec,
+    uid,
+)
 from shai_operator.reconcile.pools import CompareBundles, ForgetReleases, Observed, StoreRelease
 from shai_operator.reconcile.tenants import Tenant
 from tests.reconcile import builders
@@ -111,10 +121,12 @@ class World:
     # Actions of people.
 
     def put(self, obj: Object) -> None:
+        """Store an object as the API server does, which counts the generations of its spec."""
         before = self.known.get(reference(obj))
         if before is not None:
-            obj = {**obj, "metadata": {**obj["metadata"], "finalizers": before["metadata"].get("finalizers", [])}}
-            obj["status"] = before["status"]
+            kept = {"finalizers": before["metadata"].get("finalizers", [])}
+            kept["generation"] = generation(before) + (spec(before) != spec(obj))
+            obj = {**obj, "metadata": {**obj["metadata"], **kept}, "status": before["status"]}
         self.known.put(json.loads(json.dumps(obj)))
 
     def define(self, text: str, space: str = "search") -> None:

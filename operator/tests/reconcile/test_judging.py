@@ -4,7 +4,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import judging
@@ -29,9 +29,12 @@ def used(sessions: int) -> Usage:
         ([sample(0, 5)], 0, 0),  # one sample says nothing about a window
         ([sample(0, 5), sample(9, 8)], 0, 3),
         ([sample(0, 5), sample(9, 8), sample(10, 12)], 9, 4),  # the window starts later
-        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 4),  # a restart in between
+        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 6),  # a restart in between
         # a restart, after which the counters are higher
-        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 3),
+        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 12),
+        ([sample(0, 5), sample(5, 8), sample(9, 1, started="2"), sample(12, 2, started="3")], 0, 6),  # two restarts
+        ([sample(0, 5), sample(9, 2, started="2")], 1, 0),  # a restart when the window had not begun, perhaps
+        ([sample(9, 7, started="2")], 0, 0),  # its former process is not known
         ([sample(0, 5), sample(9, 9, release="old"), sample(20, 14)], 0, 0),  # a swap in between
         ([sample(0, 5, release="old"), sample(9, 9), sample(20, 14)], 0, 5),  # after the swap
         ([sample(0, 5), sample(9, 2), sample(20, 6)], 0, 4),  # counters decreased: the process has changed nevertheless
@@ -60,6 +63,28 @@ def test_thinning_loses_no_session_of_one_process(steps: list[int]) -> None:
         kept = remember(kept, sample(second, count))
     assert len(kept) <= 512
     assert usage(kept, "new").sessions == count - steps[0]
+
+
+@given(every=st.integers(50, 400), steps=st.integers(1, 1500))
+@example(every=51, steps=1500)
+def test_thinning_and_restarts_lose_nothing_that_was_ever_seen_and_count_nothing_twice(every: int, steps: int) -> None:
+    """The monitor is started again after so many samples, and begins with 0."""
+    kept: tuple[Sample, ...] = ()
+    served = total = 0
+    for second in range(steps):
+        started = second % every == 0
+        served = 1 if started else served + 2
+        total += (0 if second == 0 else 1) if started else 2
+        kept = remember(kept, sample(second, served, started=str(second // every)))
+    assert len(kept) <= 512
+    assert usage(kept, "new").sessions == total
+
+
+def test_a_monitor_that_is_always_started_again_fills_no_memory() -> None:
+    kept: tuple[Sample, ...] = ()
+    for second in range(2000):
+        kept = remember(kept, sample(second, 1, started=str(second)))
+    assert len(kept) <= 512
 
 
 def both(changed: Usage, others: Usage, limits: Limits | None = None, *, concurrent: bool = True) -> tuple[str, str]:

@@ -49,8 +49,9 @@ def conditions(plan: Plan) -> dict[str, tuple[str, str]]:
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in status(plan)["conditions"]}
 
 
-def rolled_out(state: str, reason: str, **more: Any) -> dict[str, Any]:
-    condition = {"type": "RolledOut", "status": state, "reason": reason, "message": "m"}
+def rolled_out(state: str, reason: str, generation: int = 3, **more: Any) -> dict[str, Any]:
+    about = {"message": "m", "observedGeneration": generation}
+    condition = {"type": "RolledOut", "status": state, "reason": reason, **about}
     return {"conditions": [condition], **more}
 
 
@@ -93,9 +94,10 @@ def test_ready_says_what_is_in_force() -> None:
         ({}, False, ("True", "Unused")),
         ({}, True, ("Unknown", "Pending")),
         (rolled_out("True", "Stable", stableRevision="x"), True, ("True", "Stable")),
-        (rolled_out("False", "Progressing", stableRevision="x"), True, ("True", "Progressing")),
+        (rolled_out("False", "Progressing", stableRevision="x"), True, ("False", "Progressing")),
         (rolled_out("False", "Progressing"), True, ("False", "Progressing")),
         (rolled_out("False", "RolledBack", stableRevision="x"), True, ("False", "RolledBack")),
+        (rolled_out("True", "Stable", generation=2, stableRevision="x"), True, ("Unknown", "Pending")),
     ]
     for known, used, want in table:
         plan = reconcile(policy(status=known), [], used=used)

@@ -9,11 +9,12 @@ import pytest
 
 from shai_operator.reconcile import policies
 from shai_operator.reconcile.actions import SetStatus
-from shai_operator.reconcile.members import ApplyBundle
+from shai_operator.reconcile.bundles import Bundle
+from shai_operator.reconcile.members import ApplyBundle, Failure
 from shai_operator.reconcile.objects import Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, StoreRelease
 from tests.reconcile.builders import FOR_SEARCH, resource
-from tests.reconcile.pool_world import first_under_way, kinds, revision, settled
+from tests.reconcile.pool_world import World, first_under_way, kinds, revision, settled
 
 # A policy changes.
 
@@ -83,6 +84,29 @@ def test_a_harmful_change_goes_back_and_the_revision_is_rejected(fault: str) -> 
     assert world.texts() == ["three"] * 3
     assert "rejectedRevision" not in world.of("Policy", "public")
     assert "rejectedRelease" not in world.share()
+
+
+def test_a_member_that_could_not_take_a_change_for_another_reason_has_not_refused_it() -> None:
+    """Its monitor was stopped meanwhile, or a source of facts did not answer."""
+    world = settled()
+    world.define("two")
+    world.look()  # compares
+    for passing, reason in ((True, "Progressing"), (False, "RolledBack")):
+        refused = Failure("BundleRefused", "context canceled", world.now, passing=passing)
+        world.machines["default-0"].refused = {candidate_label(world): refused}
+        plan = world.plan()
+        statuses = [
+            action for action in plan.actions if isinstance(action, SetStatus) and action.obj["kind"] == "Pipeline"
+        ]
+        (found,) = [entry["reason"] for entry in statuses[0].status["conditions"] if entry["type"] == "RolledOut"]
+        assert found == reason
+
+
+def candidate_label(world: World) -> str:
+    """Return the label of the bundle that is being rolled out."""
+    release, former = world.stored[world.share()["candidateRelease"]], world.machines["default-0"].bundle
+    assert former is not None
+    return Bundle(release, former.facts).label
 
 
 def test_revisions_are_rejected_before_the_pool_forgets_the_candidate() -> None:

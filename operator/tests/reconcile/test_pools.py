@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import pools
-from shai_operator.reconcile.actions import SetFinalizer, SetStatus
+from shai_operator.reconcile.actions import Emit, SetFinalizer, SetStatus
 from shai_operator.reconcile.members import Failure, ForgetMembers, Job, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import FINALIZER
 from tests.reconcile.pool_world import World, counters, kinds, revision, settled
@@ -139,18 +139,29 @@ def test_a_member_whose_host_left_the_pool_is_given_up_and_made_anew() -> None:
     assert "/srv/default-0" in next(event.message for event in world.events if event.reason == "MemberGivenUp")
 
 
-@pytest.mark.parametrize(("job", "moved"), [("bringUp", True), ("provision", False)])
-def test_a_bring_up_that_may_never_end_keeps_no_member_on_a_former_host(job: str, *, moved: bool) -> None:
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize(("job", "given_up"), [(None, True), ("bringUp", True), ("provision", False), ("apply", False)])
+def test_a_member_on_a_former_host_is_given_up_with_an_event_when_nothing_is_done_there_any_more(
+    job: str | None, *, given_up: bool, installed: bool
+) -> None:
+    """A bring-up may never end, and keeps no member there. One that was being installed has left something, too."""
     world = settled()
     world.hosts = ("h2",)
     observed = world.observed()
-    busy = {called: replace(member, job=Job(job)) for called, member in observed.members.items()}
+    busy = {
+        called: replace(member, job=Job(job) if job else None, configuration=member.configuration if installed else "")
+        for called, member in observed.members.items()
+    }
     plan = pools.reconcile(world.pool, replace(observed, members=busy), world.known, world.now)
-    assert any(isinstance(action, ForgetMembers) for action in plan.actions) == moved
+    forgotten = [place.name for action in plan.actions if isinstance(action, ForgetMembers) for place in action.members]
+    told = [action for action in plan.actions if isinstance(action, Emit) and action.reason == "MemberGivenUp"]
+    assert (sorted(forgotten), len(told)) == ((sorted(busy), len(busy)) if given_up else ([], 0))
     written = next(action.status for action in plan.actions if isinstance(action, SetStatus))
     hosts = {row["name"]: row["host"] for row in written["members"]}
-    assert hosts == ({} if moved else dict.fromkeys(busy, "h1")), "one that is worked on stays where it is"
+    assert hosts == ({} if given_up else dict.fromkeys(busy, "h1")), "one that is worked on stays where it is"
     assert not [action for action in plan.actions if isinstance(action, ProvisionMembers)]
+    first = next(index for index, action in enumerate(plan.actions) if isinstance(action, SetStatus))
+    assert all(plan.actions.index(event) < first for event in told), "a crash between them costs no event"
 
 
 # The pool is deleted.

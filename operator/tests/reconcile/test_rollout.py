@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shai_operator.reconcile import rollout, rollout_state
+from shai_operator.reconcile import rollout, rollout_state, rollout_steps
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.judging import Limits, Usage
 from shai_operator.reconcile.members import Sample
@@ -266,17 +266,64 @@ def test_members_that_do_not_stay_ready_end_it() -> None:
     assert last.verdict == "RollBack"
 
 
+def test_what_a_canary_did_before_its_monitor_started_again_still_counts() -> None:
+    """It denied half of what it decided, and would have got away with it."""
+    watching = rollout.decide(situation(member(0, "new"), member(1), state=first_step())).state
+    broken = rollout.decide(situation(member(0, "new", ready=False), member(1), state=watching, now=seconds(30))).state
+    assert (broken.watched_since, broken.counted_since, broken.interruptions) == (None, NOW, 1)
+    again = rollout.decide(situation(member(0, "new"), member(1), state=broken, now=seconds(40))).state
+    assert (again.watched_since, again.counted_since) == (seconds(40), NOW), "it is watched for the whole pause again"
+    seen = (
+        Sample(NOW, "1", "new", 0, 0, 0, 0),
+        Sample(seconds(20), "1", "new", 20, 200, 100, 20_000),
+        Sample(seconds(40), "2", "new", 1, 10, 0, 1000),
+        Sample(seconds(100), "2", "new", 10, 100, 0, 10_000),
+    )
+    others = member(1, samples=samples("old"))
+    in_time = rollout.decide(situation(member(0, "new", samples=seen), others, state=again, now=seconds(60)))
+    assert in_time.verdict == "Pending"
+    assert in_time.tracks is not None
+    assert (in_time.tracks.canary.sessions, in_time.tracks.canary.refusals) == (30, 100)
+    verdict = rollout.decide(situation(member(0, "new", samples=seen), others, state=again, now=seconds(100)))
+    assert verdict.verdict == "RollBack", verdict.condition.message
+    following = rollout.decide(situation(member(0, "new", samples=samples("new")), others, state=watched())).state
+    assert following.counted_since == NOW
+
+
+def test_the_next_step_counts_from_its_own_beginning() -> None:
+    passed = judged(member(0, "new", samples=samples("new")), member(1, samples=samples("old")))
+    assert (passed.verdict, passed.state.step, passed.state.counted_since) == ("Promote", 2, None)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "ready", "verdict"),
+    [
+        (30, True, "RollBack"),
+        (30, False, "RollBack"),  # it has just been started again: what it did is there to compare with
+        (3, True, "Inconclusive"),
+        (3, False, "Promote"),  # nobody serves with what is in force: compared with what was before
+    ],
+)
+def test_what_other_members_did_before_they_started_again_still_counts(
+    sessions: int, verdict: str, *, ready: bool
+) -> None:
+    canary = member(0, "new", samples=samples("new", denials=30))  # a tenth of its decisions
+    other = member(1, ready=ready, samples=samples("old", sessions=sessions))
+    before = Usage(sessions=100, decisions=1000, refusals=90, microseconds=100_000)
+    assert judged(canary, other, state=watched(before=before)).verdict == verdict
+
+
 SLOW = {"ready": False, "answers": False, "message": "answers too late"}
 
 
 def test_a_slow_answer_of_a_canary_interrupts_nothing_and_several_do() -> None:
-    canary, other = member(0, "new", **SLOW, late=rollout.LATE_ALLOWED), member(1, samples=samples("old"))
+    canary, other = member(0, "new", **SLOW, late=rollout_steps.LATE_ALLOWED), member(1, samples=samples("old"))
     slow = judged(canary, other)
     assert (slow.verdict, slow.state.watched_since, slow.state.interruptions) == ("Pending", NOW, 0)
     assert "waits for answers; m0: answers too late" in slow.condition.message
     answered = judged(member(0, "new", samples=samples("new")), other, state=slow.state)
     assert answered.verdict == "Promote", "the watch has gone on"
-    for broken in (replace(canary, late=0), replace(canary, late=rollout.LATE_ALLOWED + 1)):
+    for broken in (replace(canary, late=0), replace(canary, late=rollout_steps.LATE_ALLOWED + 1)):
         assert judged(broken, other).state.interruptions == 1
     beside = judged(canary, member(1, "new", ready=False), state=watched(step=2, canaries=("m0", "m1")))
     assert beside.state.interruptions == 1, "another one has stopped serving"
@@ -292,7 +339,8 @@ def test_a_slow_member_without_the_change_is_compared_with_nevertheless() -> Non
     canary = member(0, "new", samples=samples("new", denials=60))
     slow = member(1, "old", **SLOW, late=1, samples=samples("old", denials=60))
     assert judged(canary, slow).verdict == "Promote", "it has denied as much"
-    assert judged(canary, replace(slow, late=0)).verdict == "RollBack", "it does not serve: the time before counts"
+    idle = replace(slow, late=0, samples=())
+    assert judged(canary, idle).verdict == "RollBack", "it does not serve, and did nothing: the time before counts"
 
 
 # The desired release changes.

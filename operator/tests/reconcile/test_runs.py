@@ -300,5 +300,19 @@ def test_a_pipeline_says_what_its_analysis_came_to(objects: list[Object], expect
     assert expected[2] in text
 
 
+@pytest.mark.parametrize(
+    ("rolled_out", "about"), [(("True", 2), 2), (("True", 1), 1), (("False", 2), 1), (("Unknown", 2), 1)]
+)
+def test_an_analysis_is_of_the_generation_that_is_in_force(rolled_out: tuple[str, int], about: int) -> None:
+    """The bundle in force is that of an earlier generation until the present one is rolled out."""
+    known = [
+        {**condition("RolledOut", rolled_out[0]), "observedGeneration": rolled_out[1]},
+        {**condition("Analyzed", "True", "Complete"), "observedGeneration": 1},
+    ]
+    obj = resource("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": known}, generation=2)
+    found = only_condition(runs.analyzed(obj, world(ended("a", "True", "Complete", **HEALTHY)), NOW))
+    assert (found["status"], found["observedGeneration"]) == ("True", about)
+
+
 def test_a_pipeline_without_a_bundle_has_no_such_condition() -> None:
     assert runs.analyzed(pipeline(""), world(), NOW) == Plan()

@@ -22,6 +22,7 @@ from testing.operators import Operator
 from testing.waiting import until
 from tests.providers.support import arguments, processes_with
 from tests.running.objects import (
+    OPEN,
     apply,
     await_condition,
     condition,
@@ -85,8 +86,19 @@ def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool:
     assert timedelta(days=89) < left < timedelta(days=91), left
 
     devcluster.kubectl("scale", "jailpool", "life", "--replicas=2")
-    pool.await_ready(2)
+    _await_ready(devcluster, "jailpool/life")
     assert [len(pool.monitors(ordinal)) for ordinal in (0, 1)] == [1, 1]
+    pool.await_ready(2)
+
+    seen = [pool.stable()]
+    text = policy("open", OPEN.format(name="open") + "# changed\n")
+    seasonal = {"variables": [{"name": "SEASON", "value": "winter"}]}
+    for changed in (text, pipeline("p", ["once"], "/a/**", "open", pool="life", rollout=ROLLOUT, **seasonal)):
+        apply(devcluster, pool.namespace, changed)
+        _await_ready(devcluster, "policy/open", "pipeline/p", namespace=pool.namespace)
+        assert pool.stable() not in seen, "Ready was not yet of this change"
+        assert {row["release"] for row in pool.rows()} == {pool.stable()}
+        seen.append(pool.stable())
 
     untouched = pool.monitors(1)
     for process in [*pool.supervisors(0), *pool.monitors(0)]:
@@ -100,6 +112,12 @@ def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool:
     pool.await_ready(1)
     assert pool.monitors(1) == pool.supervisors(1) == []
     assert not (pool.directory / "life-1").exists()
+
+
+def _await_ready(cluster: Cluster, *objects: str, namespace: str = "default") -> None:
+    """Wait as people do, right after they have changed something."""
+    limit = f"--timeout={PATIENCE_SECONDS:.0f}s"
+    cluster.kubectl("-n", namespace, "wait", "--for=condition=Ready", limit, *objects)
 
 
 def test_a_task_that_never_ends_holds_neither_its_pool_nor_a_mode(
