@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testing.cluster import PROGRAM, ROOT, path_of
+from testing.cluster import path_of
 from tests.running.objects import API, apply, pipeline, policy, read, resource, serving, task
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
 NAMESPACE = "plugin"
 NOW = "2026-03-01T12:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with a kubectl, and the plugin in it."""
-    directory = tmp_path_factory.mktemp("bin")
-    (directory / "kubectl").write_text(f'#!/bin/sh\nexec {PROGRAM} kubectl "$@"\n')
-    (directory / "kubectl").chmod(0o755)
-    subprocess.run(
-        ["go", "build", "-C", str(ROOT / "monitor"), "-o", str(directory / "kubectl-shai"), "./cmd/kubectl-shai"],
-        check=True,
-    )
-    return directory
 
 
 @pytest.fixture
