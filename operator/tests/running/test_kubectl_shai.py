@@ -135,6 +135,15 @@ def test_errors_name_the_thing(shai: Callable[..., subprocess.CompletedProcess[s
     assert (none.returncode, "takes one PIPELINE" in none.stderr) == (2, True), none
     wrong = shai("top", "--output=xml")
     assert (wrong.returncode, "expected text or json" in wrong.stderr) == (2, True), wrong
+    for arguments, text in (
+        (["logs"], "takes one RUN or PIPELINE/TASK"),
+        (["logs", "p/once", "--region=de"], "--principal, which is missing"),
+        (["audit", "p", "--since=yesterday"], "expected a duration"),
+        (["audit", "p", "--kind=nonsense"], "expected decision, denial"),
+        (["explain", "p"], "give --conduit"),
+    ):
+        found = shai(*arguments)
+        assert (found.returncode, text in found.stderr) == (2, True), found
     never = shai("rollout", "undo", "open", "--to-revision=9")
     assert (never.returncode, "has no revision 9" in never.stderr) == (1, True), never
 
