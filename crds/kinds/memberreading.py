@@ -144,9 +144,9 @@ MEMBER_READING = Resource(
     },
     columns=(
         Column("User", ".spec.user"),
-        Column("Pipeline", ".spec.pipeline"),
         Column("Member", ".status.member"),
         condition_column("Reason", "Succeeded", "reason"),
+        Column("Pipeline", ".spec.pipeline", wide=True),
         condition_column("Message", "Succeeded", "message", wide=True),
     ),
 )

@@ -274,8 +274,8 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "MemberReading": (
         {"member": "pool-1", "conditions": [condition("Succeeded", "True", "Complete")]},
-        "NAME USER PIPELINE MEMBER REASON AGE",
-        "good administrator p pool-1 Complete",
+        "NAME USER MEMBER REASON AGE",
+        "good administrator pool-1 Complete",
     ),
     "TaskRun": (
         {
