@@ -137,6 +137,7 @@ MEMBER_READING = Resource(
                 "NoSuchMember",
                 "Unreachable",
                 "NotRecorded",
+                "TooMany",
                 "Refused",
             ),
             unknown=("Pending",),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.reconcile import conditions, references, shares, tenancy
 from shai_operator.reconcile.actions import Delete, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
-from shai_operator.reconcile.objects import deleting, generation, name, namespace, reference, spec, status, uid
+from shai_operator.reconcile.objects import created, deleting, generation, name, namespace, reference, spec, status, uid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,8 @@ SUCCEEDED = "Succeeded"
 WRITER = "shai-operator"
 KEPT_SECONDS = 60.0
 """How long an answer waits for its reader."""
+MOST = 16
+"""Readings of a namespace that are answered, or whose answers nobody has fetched yet: each may have half a MiB."""
 _LOOK_AGAIN_SECONDS = 1.0
 _MEMBERS_NAMED = 8
 
@@ -100,6 +102,7 @@ def reconcile(
         decision.plan.add(Delete(reference(reading), uid(reading)) if left <= 0 else Requeue(left))
     elif not deleting(reading):
         target = _target(reading, known.member if known else "", inventory)
+        target = target if known else _crowded(reading, inventory) or target
         chosen = target if isinstance(target, Condition) or known else _choose(reading, target, silent)
         if isinstance(chosen, Ask):
             decision.request = chosen
@@ -141,6 +144,20 @@ def _target(reading: Object, asked: str, inventory: Inventory) -> _Target | Cond
     has = ", ".join(own[:_MEMBERS_NAMED]) or "none yet"
     message = f"the pool of Pipeline {name(pipeline)} has no {wanted or 'member'} for this namespace; it has: {has}"
     return Condition(SUCCEEDED, FALSE, "NoSuchMember", message)
+
+
+def _crowded(reading: Object, inventory: Inventory) -> Condition | None:
+    """Refuse a reading when too many of its namespace are before it: they would fill the operator's memory."""
+    before = [
+        other
+        for other in inventory.all("MemberReading", namespace(reading))
+        if (created(other), name(other)) < (created(reading), name(reading))
+        and (status(other).get("sealed") or not status(other).get("completionTime"))
+    ]
+    if len(before) < MOST:
+        return None
+    message = f"{MOST} readings of namespace {namespace(reading)} are being answered, or wait to be fetched; try again"
+    return Condition(SUCCEEDED, FALSE, "TooMany", message)
 
 
 def _choose(reading: Object, target: _Target, silent: Mapping[str, str] | None) -> Ask | Condition:

@@ -155,6 +155,23 @@ def test_an_answer_of_a_member_that_belongs_to_another_namespace_meanwhile_is_no
     assert "sealed" not in status_of(withdrawn)
 
 
+def test_a_namespace_does_not_fill_the_operator_s_memory() -> None:
+    """Those before are answered; what was refused does not count, and neither do other namespaces."""
+    base = inventory(pool("search"), PIPELINE)
+    sealed = {"sealed": "c2VhbGVk", "completionTime": "2026-06-01T12:00:00Z"}
+    refused = {"completionTime": "2026-06-01T12:00:00Z"}
+    for number in range(member_readings.MOST):
+        base.put(resource("MemberReading", f"a{number:02}", reading(LOG)["spec"], sealed if number % 2 else {}))
+        base.put(resource("MemberReading", f"b{number:02}", reading(LOG)["spec"], refused))
+        base.put(resource("MemberReading", f"c{number:02}", reading(LOG)["spec"], namespace="mail"))
+    last = resource("MemberReading", f"a{member_readings.MOST - 1:02}", reading(LOG)["spec"])
+    assert member_readings.reconcile(last, {}, None, base, NOW).request is not None
+    decision = member_readings.reconcile(reading(LOG), {}, None, base, NOW)
+    assert (succeeded(decision), decision.request) == (("False", "TooMany"), None)
+    answered = member_readings.reconcile(reading(LOG), {}, Answered("default-1", "c2VhbGVk"), base, NOW)
+    assert succeeded(answered) == ("True", "Complete"), "who was asked already may answer"
+
+
 def test_a_failure_is_written() -> None:
     decision = decide(LOG, known=Failed("default-1", "NotRecorded", "it cannot record"))
     assert (succeeded(decision), message(decision)) == (("False", "NotRecorded"), "it cannot record")
