@@ -82,17 +82,17 @@ func pageOf(asked question) reading.Answer {
 		if asked.Audit.Before > 0 {
 			end = asked.Audit.Before
 		}
-		begin := max(1, int64(end)-3) //nolint:gosec // of ten
+		begin := max(1, int64(end)-3)
 		if asked.Audit.Limit < 3 {
-			begin = int64(end) - int64(asked.Audit.Limit) //nolint:gosec // of ten
+			begin = int64(end) - int64(asked.Audit.Limit)
 		}
 		page := &reading.AuditPage{Fault: "line 3"}
-		for number := begin; number < int64(end); number++ { //nolint:gosec // of ten
-			text, _ := json.Marshal(records.Record{Sequence: uint64(number)}) //nolint:gosec // of ten
+		for number := begin; number < int64(end); number++ {
+			text, _ := json.Marshal(records.Record{Sequence: uint64(number)})
 			page.Records = append(page.Records, text)
 		}
 		if begin > 1 {
-			page.Before = uint64(begin) //nolint:gosec // of ten
+			page.Before = uint64(begin)
 		}
 		return reading.Answer{Audit: page}
 	}
