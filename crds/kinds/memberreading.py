@@ -23,6 +23,7 @@ from crds.schema import (
 _SEALED_LENGTH = 1 << 19
 """A page has 256 KiB before it is sealed (monitor/internal/reading), and base64 makes it longer by a third."""
 _BASE64 = r"^[A-Za-z0-9+/]+={0,2}$"
+_PLACE = r"^[0-9]{1,19}-[0-9a-f]{16}$"
 _KINDS = (
     "decision", "denial", "binding", "session", "taint", "bundle", "fact", "mode", "task", "analysis", "recovery",
     "reading", "retention",
@@ -48,7 +49,7 @@ _LOG = record(
         ),
         "region": text("The region that the principal is in.", longest=253),
         "previous": switch("true: what was printed under the label before the present one.", default=False),
-        "before": text("The page before this place, which an earlier page names.", longest=64),
+        "before": text("The page before this place, which an earlier page names.", longest=64, pattern=_PLACE),
     },
     rules=(
         rule("has(self.taskRun) != has(self.task)", "give taskRun, or task and the pipeline"),
