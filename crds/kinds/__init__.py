@@ -7,6 +7,7 @@ from crds.kinds.analysis import ANALYSIS_RUN, OFFLINE_ANALYSIS
 from crds.kinds.benchmark import BENCHMARK
 from crds.kinds.factsource import FACT_SOURCE, PRINCIPAL
 from crds.kinds.jailpool import JAIL_POOL
+from crds.kinds.memberreading import MEMBER_READING
 from crds.kinds.pipeline import PIPELINE
 from crds.kinds.policy import POLICY, POLICY_REVISION
 from crds.kinds.task import TASK
@@ -24,4 +25,5 @@ ALL = (
     OFFLINE_ANALYSIS,
     ANALYSIS_RUN,
     BENCHMARK,
+    MEMBER_READING,
 )

@@ -59,6 +59,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "AnalysisRun": {"pipeline": "p"},
     "TaskRun": {"pipeline": "p", "task": "t"},
     "Benchmark": {"pipeline": "p"},
+    "MemberReading": {
+        "user": "administrator",
+        "publicKey": "bm9ib2R5IGhhcyB0aGUgcHJpdmF0ZSBrZXkK",
+        "pipeline": "p",
+        "log": {"task": "t"},
+    },
 }
 
 BHYVE: tuple[tuple[str, Any], ...] = (

@@ -263,6 +263,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "seed": 1,
         "deadlineSeconds": 3600,
     },
+    "MemberReading": {"log": {"task": "t", "previous": False}},
 }
 
 

@@ -31,6 +31,8 @@ EDITED = frozenset(
     {"policies", "factsources", "tasks", "pipelines", "offlineanalyses", "analysisruns", "taskruns", "benchmarks"}
 )
 
+READING = frozenset({"get", "create", "delete"})
+
 _VIEW = dict.fromkeys(EDITED | {"policyrevisions"}, READ)
 _EDIT = dict.fromkeys(EDITED, WRITE) | {"policyrevisions": READ}
 RIGHTS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -40,6 +42,7 @@ RIGHTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "edit": _EDIT,
     "shai-admin": _EDIT,
     "admin": _EDIT,
+    "shai-member-reader": {"memberreadings": READING},
 }
 """What each role may do in the namespace in which it is bound, by resource; what is not listed, it may not."""
 
@@ -49,6 +52,7 @@ POOL_ADMIN: Mapping[str, frozenset[str]] = {
     "jailpools/status": frozenset({"get"}),
     "principals/status": frozenset({"get"}),
     "jailpools/scale": frozenset({"get", "update", "patch"}),
+    "memberreadings": READING,
 }
 """What shai-pool-admin may do."""
 
@@ -108,7 +112,8 @@ def account(devcluster: Cluster, new_namespace: Callable[[], str]) -> Callable[[
             bound = "rolebinding", role, f"--clusterrole={role}", f"--serviceaccount={space}:{role}"
             devcluster.kubectl("-n", space, "create", *bound)
             until(
-                lambda: found.may("get", "policies"), "the authorizer knows the binding, and a usual role Shai's part"
+                lambda: found.may("get", next(iter(RIGHTS[role]))),
+                "the authorizer knows the binding, and a usual role Shai's part",
             )
         return found
 

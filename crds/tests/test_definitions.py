@@ -125,6 +125,7 @@ CELLS = {
     ".spec.taint.name": "search-users",
     ".spec.task": "search-users",
     ".status.member": "library-10",
+    ".spec.user": "olga@example.org",
     ".spec.mode": "baseline",
     ".spec.provider": "local",
     ".spec.region": "us",
@@ -133,7 +134,11 @@ CELLS = {
     ".status.summary.shai": "-12.3 % … -1234 %",
 }
 """The longest usual value, for columns whose type and reasons do not determine it."""
-NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-" + "0123456789abcdef" * 2}
+NAMES = {
+    "AnalysisRun": "nightly-29384756",
+    "PolicyRevision": "search-users-" + "0123456789abcdef" * 2,
+    "MemberReading": "reading-0123456789abcdef",
+}
 
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)

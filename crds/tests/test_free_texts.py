@@ -24,6 +24,7 @@ HOST = "Ansible, as data, and quoted where a shell reads it (test_life_of_two_me
 RULES = "rules of the definition refuse them (test_refused.py)"
 ADMISSION = "the webhooks refuse what does not mean anything (test_definitions.py, test_outages.py)"
 QUOTED = "messages only"
+NAMES = "the monitor, in JSON, as names that it compares and records; who shows a record escapes them"
 
 FREE = {
     "AnalysisRun.scheduledTime": "the API server, which refuses all but times",
@@ -52,6 +53,15 @@ FREE = {
     "JailPool.variables[].value": HOST,
     "JailPool.virtualMachine.authorizedKeys[]": RULES,
     "JailPool.virtualMachine.mirror": RULES,
+    "MemberReading.audit.conduit": NAMES,
+    "MemberReading.audit.principal": NAMES,
+    "MemberReading.audit.since": "the API server, which refuses all but times",
+    "MemberReading.explain.conduit": NAMES,
+    "MemberReading.explain.principal": NAMES,
+    "MemberReading.explain.region": NAMES,
+    "MemberReading.log.principal": NAMES,
+    "MemberReading.log.region": NAMES,
+    "MemberReading.user": "the API server, which refuses all but its user's name (test_readings.py)",
     "OfflineAnalysis.schedule": RULES,
     "OfflineAnalysis.timeZone": ADMISSION,
     "Pipeline.conduits[].access.read[]": MONITOR,

@@ -49,6 +49,8 @@ IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
     ("AnalysisRun", {"scope": "Active"}, "cannot change: make another run"),
     ("AnalysisRun", {"full": True}, "cannot change: make another run"),
     ("TaskRun", {"task": "other"}, "cannot change, apart from cancel"),
+    ("MemberReading", {"user": "olga"}, "cannot change: make another reading"),
+    ("MemberReading", {"publicKey": "b3RoZXI="}, "cannot change: make another reading"),
     ("TaskRun", {"member": "pool-1"}, "cannot change, apart from cancel"),
     ("TaskRun", {"retries": {"limit": 9}}, "cannot change, apart from cancel"),
     ("TaskRun", {"timeoutSeconds": 9}, "cannot change, apart from cancel"),
@@ -269,6 +271,11 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         },
         "NAME DESIRED READY UPDATED AVAILABLE PROVIDER REASON AGE",
         "NAMESPACE 1 1 2 3 local HostUnreachable",
+    ),
+    "MemberReading": (
+        {"member": "pool-1", "conditions": [condition("Succeeded", "True", "Complete")]},
+        "NAME USER MEMBER REASON AGE",
+        "good administrator pool-1 Complete",
     ),
     "TaskRun": (
         {

@@ -17,7 +17,7 @@ ACCOUNT = "system:serviceaccount:shai-system:shai-operator"
 OWN, OTHER = "shai-system", "default"
 KINDS = (
     "policies", "policyrevisions", "factsources", "principals", "tasks", "pipelines", "jailpools",
-    "offlineanalyses", "analysisruns", "taskruns", "benchmarks",
+    "offlineanalyses", "analysisruns", "taskruns", "benchmarks", "memberreadings",
 )  # fmt: skip
 
 ALLOWED: list[tuple[str, str, str]] = [
@@ -30,6 +30,7 @@ ALLOWED: list[tuple[str, str, str]] = [
         for kind in ("policyrevisions", "analysisruns", "taskruns")
         for verb in ("create", "delete")
     ),
+    ("delete", "memberreadings.shai.dev", OTHER),
     *(("update", f"{kind}.shai.dev/finalizers", OTHER) for kind in ("policies", "pipelines", "jailpools")),
     *((verb, "events", OTHER) for verb in ("get", "create", "patch")),
     *((verb, "namespaces", "") for verb in ("get", "list", "watch")),
@@ -55,6 +56,7 @@ REFUSED: list[tuple[str, str, str]] = [
         for verb in ("create", "update", "patch", "delete")
     ),
     *((verb, "analysisruns.shai.dev", OTHER) for verb in ("update", "patch")),
+    *((verb, "memberreadings.shai.dev", OTHER) for verb in ("create", "update", "patch", "deletecollection")),
     *((verb, "jailpools.shai.dev", OTHER) for verb in ("create", "update", "delete", "deletecollection")),
     ("patch", "policyrevisions.shai.dev", OTHER),
     ("update", "jailpools.shai.dev/scale", OTHER),

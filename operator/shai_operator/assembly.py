@@ -24,6 +24,7 @@ from shai_operator.control.kinds import Kinds
 from shai_operator.control.load_jobs import LoadJobs
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import LoadGenerator, LocalLoadGenerator
+from shai_operator.control.member_reading_controller import MemberReadingController
 from shai_operator.control.pool_controller import PoolController
 from shai_operator.control.release_store import ReleaseStore
 from shai_operator.control.remote_measuring import RemoteLoadGenerator
@@ -160,6 +161,7 @@ async def _lead(
         "OfflineAnalysis": AnalysisController(loop, executor),
         "AnalysisRun": RunController(loop, executor, jobs, pools),
         "TaskRun": TaskRunController(loop, executor, jobs, pools, runner),
+        "MemberReading": MemberReadingController(loop, executor, jobs, pools),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
     freshness = Freshness(cluster, loop, settings.compare_seconds)

@@ -20,6 +20,11 @@ type kubectl struct {
 
 // run runs kubectl and returns what it prints.
 func (k kubectl) run(ctx context.Context, arguments ...string) ([]byte, error) {
+	return k.give(ctx, nil, arguments...)
+}
+
+// give runs kubectl with an input.
+func (k kubectl) give(ctx context.Context, input []byte, arguments ...string) ([]byte, error) {
 	all := arguments
 	for flag, value := range map[string]string{
 		"--namespace": k.namespace, "--context": k.context, "--kubeconfig": k.kubeconfig,
@@ -30,7 +35,7 @@ func (k kubectl) run(ctx context.Context, arguments ...string) ([]byte, error) {
 	}
 	command := exec.CommandContext(ctx, k.program, all...)
 	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &stdout, &stderr
 	err := command.Run()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):

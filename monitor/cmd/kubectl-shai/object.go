@@ -40,6 +40,9 @@ type status struct {
 	Rollout            progress    `json:"rollout"`
 	Effect             effect      `json:"effect"`
 	StableRevision     string      `json:"stableRevision,omitempty"`
+	Member             string      `json:"member,omitempty"`         // that has answered a MemberReading
+	Sealed             []byte      `json:"sealed,omitempty"`         // what it has answered
+	CompletionTime     string      `json:"completionTime,omitempty"` // of a MemberReading
 }
 
 type condition struct {

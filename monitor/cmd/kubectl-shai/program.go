@@ -58,14 +58,16 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-shai",
-		Short: "Rollouts, runs and health of Shai on Kubernetes",
+		Short: "Rollouts, runs, output and health of Shai on Kubernetes",
 		Long: `kubectl shai shows and steers what the Shai operator does: rollouts of policies, runs of
 tasks, members of pools. It uses kubectl, and has the rights of your kubeconfig.
 
-What tasks print, explanations and audit logs are on the members: see "shai task log",
-"shai explain" and "shai audit" there.`,
+What tasks print, explanations and audit logs are on the members, for administrators: logs,
+explain and audit need the role shai-member-reader in the namespace, or shai-pool-admin, and
+the member records each reading.`,
 		Example: `  kubectl shai rollout status syse
   kubectl shai rollout pause syse -n search
+  kubectl shai logs minimal/count
   kubectl shai top
   kubectl shai doctor`,
 		SilenceErrors: true,
@@ -82,7 +84,8 @@ What tasks print, explanations and audit logs are on the members: see "shai task
 	flags.StringVarP(&p.output, "output", "o", "text", "how to print: text or json")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(p.rolloutCommand(), p.topCommand(), p.doctorCommand(), p.versionCommand())
+	root.AddCommand(p.rolloutCommand(), p.topCommand(), p.doctorCommand(), p.logsCommand(),
+		p.explainCommand(), p.auditCommand(), p.versionCommand())
 	return root
 }
 

@@ -121,34 +121,9 @@ func (p *program) audit(ctx context.Context, query audit.Query) error {
 	return p.print(records, nil)
 }
 
-// printRecord writes a record on one line: time, kind, subject, reason.
+// printRecord writes a record on one line.
 func printRecord(w io.Writer, r audit.Record) error {
-	words := []string{fmt.Sprintf("#%d", r.Sequence), r.Time.Format("2006-01-02T15:04:05.000Z"), string(r.Kind)}
-	switch r.Kind {
-	case audit.Decision, audit.Binding:
-		words = append(words, map[bool]string{true: "allowed", false: "denied"}[r.Allowed])
-	}
-	words = append(words, r.Operation, r.Conduit)
-	if who := either(r.Instance, either(r.Task, r.Principal)); who != "" {
-		words = append(words, "by "+who)
-	}
-	if r.Policy != "" {
-		words = append(words, "policy "+r.Policy)
-	}
-	if r.Clause != "" {
-		words = append(words, "clause "+r.Clause)
-	}
-	line := strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
-	if r.Reason != "" {
-		line += ": " + r.Reason
-	}
-	if r.Repeated > 0 {
-		line += fmt.Sprintf(" (%d times)", r.Repeated)
-	}
-	if r.LatencyMicroseconds > 0 {
-		line += fmt.Sprintf(" [%d µs]", r.LatencyMicroseconds)
-	}
-	_, err := fmt.Fprintln(w, printable(line))
+	_, err := fmt.Fprintln(w, printable(r.Line()))
 	return err
 }
 

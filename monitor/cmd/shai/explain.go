@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +61,7 @@ refused now. The page needs no question; the flags ask its first one.`,
 			if err != nil {
 				return err
 			}
-			return p.print(explanation, func(w io.Writer) { printExplanation(w, explanation) })
+			return p.print(explanation, func(w io.Writer) { explanation.Print(w) })
 		}),
 	}
 	flags := command.Flags()
@@ -79,44 +78,4 @@ refused now. The page needs no question; the flags ask its first one.`,
 	_ = command.RegisterFlagCompletionFunc("access",
 		cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
-}
-
-func printExplanation(w io.Writer, e api.Explanation) {
-	verdict := "denied"
-	if e.Allowed {
-		verdict = "allowed"
-	}
-	fmt.Fprintf(w, "%s: %s\n\n", verdict, printable(e.Sentence))
-	if e.WouldDeny != "" {
-		fmt.Fprintf(w, "%s\n\n", printable(e.WouldDeny))
-	}
-	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, printable(e.Question.Conduit),
-		printable(e.Instance), printable(either(e.Policy, "none")))
-	fmt.Fprintf(w, "taint: %s (%s)\n", printable(e.Taint), printable(e.TaintOf))
-	printDerivation(w, e.Derivation, 0)
-	if len(e.Conditions) > 0 {
-		fmt.Fprintln(w, "\nthis holds as long as:")
-		for _, condition := range e.Conditions {
-			fmt.Fprintf(w, "  %s\n", printable(condition))
-		}
-	}
-	if e.Remedy != "" {
-		fmt.Fprintf(w, "\nto allow it: %s\n", printable(e.Remedy))
-	}
-}
-
-// printDerivation writes a proof as an indented list. A line with + holds, one with -
-// does not.
-func printDerivation(w io.Writer, d api.Derivation, depth int) {
-	if d.Statement == "" && len(d.Because) == 0 {
-		return
-	}
-	mark := "-"
-	if d.Holds {
-		mark = "+"
-	}
-	fmt.Fprintf(w, "%s%s %s\n", strings.Repeat("  ", depth), mark, printable(d.Statement))
-	for _, reason := range d.Because {
-		printDerivation(w, reason, depth+1)
-	}
 }

@@ -42,9 +42,9 @@ var layers = [][]string{
 	{"internal/catalog"},
 	{"internal/manifest"},
 	{"internal/wire", "internal/pattern", "internal/kvcommand", "internal/allowlist"},
-	{"policy"},
+	{"policy", "internal/reading"},
 	{"internal/look", "internal/shape"},
-	{"internal/bug", "internal/codec", "internal/edition", "internal/shellword",
+	{"internal/audit/records", "internal/bug", "internal/codec", "internal/edition", "internal/shellword",
 		"internal/waiting"}, // the last for tests
 }
 

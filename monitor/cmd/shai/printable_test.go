@@ -85,11 +85,11 @@ func TestVerificationsKeepTheirLines(t *testing.T) {
 func TestExplanationsKeepTheirLines(t *testing.T) {
 	const text = "x\nallowed: y"
 	var shown strings.Builder
-	printExplanation(&shown, api.Explanation{
+	api.Explanation{
 		Question: api.Question{Access: "read", Conduit: text}, Sentence: text, WouldDeny: text, Instance: text,
 		Policy: text, Taint: text, TaintOf: text, Conditions: []string{text}, Remedy: text,
 		Derivation: api.Derivation{Statement: text, Because: []api.Derivation{{Statement: text}}},
-	})
+	}.Print(&shown)
 	want := strings.ReplaceAll("denied: T\n\nT\n\nread of T by T, policy T\ntaint: T (T)\n- T\n  - T\n\n"+
 		"this holds as long as:\n  T\n\nto allow it: T\n", "T", `x\nallowed: y`)
 	if shown.String() != want {

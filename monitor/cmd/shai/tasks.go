@@ -50,7 +50,8 @@ func (p *program) taskLogCommand() *cobra.Command {
 		Long: `Print the end of a task's log, at most 1 MiB. What a task prints is under the task's
 taint: the obligations are the label, which is printed to standard error. An
 administrator, who can use the monitor's socket or has a client certificate, reads every
-log. With --as, the policies decide whether a user may. Each reading is recorded.`,
+log. With --as, the policies decide whether a user may. Each reading is recorded. Of the
+log before (--previous), the label is unknown: administrators alone read it.`,
 		Example:           "  shai task log syse indexer\n  shai task log syse indexer --as alice --region de",
 		Args:              takes("PIPELINE", "TASK"),
 		ValidArgsFunction: p.completeTasks,
@@ -75,6 +76,7 @@ log. With --as, the policies decide whether a user may. Each reading is recorded
 	}
 	command.Flags().StringVar(&request.As, "as", "", "read it for this user, who has to be allowed to")
 	command.Flags().StringVar(&request.Region, "region", "", "region of --as")
+	command.Flags().BoolVar(&request.Previous, "previous", false, "what it printed under the label before the present one")
 	return command
 }
 

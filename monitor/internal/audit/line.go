@@ -116,7 +116,8 @@ func unseal(line []byte) (body []byte, seal string, keyed bool, err error) {
 // bytes; those that are not UTF-8 are escaped, not dropped.
 func bounded(e Event) Event {
 	for _, text := range []*string{
-		&e.Pipeline, &e.Task, &e.Instance, &e.Principal, &e.Operation, &e.Conduit, &e.Policy, &e.Clause, &e.Reason,
+		&e.Pipeline, &e.Task, &e.Instance, &e.Principal, &e.Reader, &e.Operation, &e.Conduit, &e.Policy,
+		&e.Clause, &e.Reason,
 	} {
 		*text = boundedText(*text, maxText)
 	}

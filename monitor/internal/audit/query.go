@@ -19,6 +19,7 @@ func (q Query) Matches(r Record) bool {
 		q.Conduit != "" && q.Conduit != r.Conduit &&
 			(!strings.HasSuffix(q.Conduit, "/") || !strings.HasPrefix(r.Conduit, q.Conduit)),
 		!q.Since.IsZero() && r.Time.Before(q.Since),
+		q.Before > 0 && r.Sequence >= q.Before,
 		q.Allowed != nil && *q.Allowed != r.Allowed:
 		return false
 	}

@@ -40,6 +40,7 @@ func TestQuery(t *testing.T) {
 		{"a prefix ends in a slash", Query{Conduit: "/corpus/private"}, nil},
 		{"since", Query{Since: newClock().now.Add(4 * time.Minute)}, []uint64{9, 10, 11, 12}},
 		{"allowed", Query{Allowed: &yes, Limit: 1}, []uint64{11}},
+		{"before", Query{Before: 5, Limit: 3}, []uint64{2, 3, 4}},
 		{"limit over the whole log", Query{Limit: 100}, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 		{"task", Query{Task: "search"}, nil},
 	} {

@@ -59,7 +59,7 @@ func goodPart(path string, key *Key) (size int64, last mark, keyed bool, err err
 			return nil
 		}
 		if record, err := key.open(line); err == nil {
-			last, keyed = record.mark(), record.MAC != ""
+			last, keyed = markOf(record), record.MAC != ""
 			size = at + int64(len(line)) + 1
 		}
 		return nil
@@ -88,7 +88,7 @@ func (e end) contradiction(directory string, key *Key, said mark) (string, error
 	found := false
 	for _, file := range files[from:] {
 		_, err = lines(file, 0, func(line []byte, _ int64, complete bool) error {
-			if record, err := key.open(line); complete && err == nil && record.mark() == said {
+			if record, err := key.open(line); complete && err == nil && markOf(record) == said {
 				found = true
 			}
 			return nil

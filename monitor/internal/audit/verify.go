@@ -147,9 +147,9 @@ func (w *walk) line(line []byte) string {
 		return fmt.Sprintf("record %d has no seal with the key, and those before it have one", record.Sequence)
 	}
 	for _, head := range w.heads {
-		if record.Sequence == head.sequence && record.mark() != head {
+		if record.Sequence == head.sequence && markOf(record) != head {
 			return fmt.Sprintf("record %d has the seal %s and the log's head says %s", record.Sequence,
-				record.mark().seal, head.seal)
+				markOf(record).seal, head.seal)
 		}
 	}
 	w.accept(record)
@@ -157,7 +157,7 @@ func (w *walk) line(line []byte) string {
 }
 
 func (w *walk) accept(record Record) {
-	w.last = record.mark()
+	w.last = markOf(record)
 	w.keyed = record.MAC != ""
 	if !w.keyed {
 		w.result.Unkeyed++

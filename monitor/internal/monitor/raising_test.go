@@ -37,14 +37,14 @@ func TestRaisedOutput(t *testing.T) {
 	s.drafts("shai", "say before", "raise personal close", "say after")
 	task := s.monitor.pipelines["raising"].Task("drafting")
 	for who, reads := range map[string]bool{"": true, "alice": true, "bob": false} {
-		log, err := task.ReadLog(pipeline.Reader{Principal: who})
+		log, err := task.ReadLog(pipeline.Reader{Principal: who}, pipeline.Excerpt{Limit: 1 << 20})
 		if (err == nil) != reads || reads && !strings.Contains(string(log.Text), "after\n") {
 			t.Errorf("%q reads %q, %v", who, log.Text, err)
 		}
 	}
 	for _, log := range s.logsOf("raising/drafting")[:1] {
-		if text, _, err := tasklog.Read(log, 1<<20); err != nil || strings.Contains(string(text), "after") {
-			t.Errorf("under the old taint: %q, %v", text, err)
+		if page, err := tasklog.Read(log, "", 1<<20); err != nil || strings.Contains(string(page.Text), "after") {
+			t.Errorf("under the old taint: %q, %v", page.Text, err)
 		}
 	}
 }
@@ -237,9 +237,9 @@ func (s *stack) drafts(mode string, commands ...string) string {
 // printed joins the logs of a task, one for each label, in the order in which they ended.
 func (s *stack) printed(task string) (all string) {
 	for _, log := range s.logsOf(task) {
-		text, _, err := tasklog.Read(log, 1<<20)
+		page, err := tasklog.Read(log, "", 1<<20)
 		s.must(err)
-		all += string(text)
+		all += string(page.Text)
 	}
 	return all
 }
@@ -253,9 +253,9 @@ func (s *stack) logsOf(task string) []string {
 		return logs
 	}
 	of, name, _ := strings.Cut(task, "/")
-	present, err := s.monitor.pipelines[of].Task(name).ReadLog(pipeline.Reader{})
+	present, err := s.monitor.pipelines[of].Task(name).ReadLog(pipeline.Reader{}, pipeline.Excerpt{Limit: 1 << 20})
 	s.must(err)
-	if text, _, err := tasklog.Read(logs[0], 1<<20); err != nil || string(text) == string(present.Text) {
+	if page, err := tasklog.Read(logs[0], "", 1<<20); err != nil || string(page.Text) == string(present.Text) {
 		s.must(err)
 		slices.Reverse(logs)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/tasklog"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -178,21 +179,35 @@ func (m *Monitor) WaitTask(ctx context.Context, pipelineName, name string) (api.
 	return api.TaskStatus(t.Status()), err
 }
 
+// maxLogText limits the text that is read of a log, in bytes.
+const maxLogText = 1 << 20
+
 // TaskLog implements [api.Service].
 func (m *Monitor) TaskLog(_ context.Context, request api.TaskLogRequest) (api.TaskLog, error) {
-	title := "read the log of task " + request.Pipeline + "/" + request.Task
-	t, err := m.task(title, request.Pipeline, request.Task)
+	log, err := m.readLog(request.Pipeline, request.Task,
+		pipeline.Reader{Principal: request.As, Region: request.Region},
+		pipeline.Excerpt{Previous: request.Previous, Limit: maxLogText})
+	return api.TaskLog{Label: log.Label, Text: string(log.Text), Shortened: log.Before != ""}, err
+}
+
+// readLog reads a part of what a task has printed. The error is a problem if a user can do something
+// about it.
+func (m *Monitor) readLog(of, name string, reader pipeline.Reader, wanted pipeline.Excerpt) (pipeline.Log, error) {
+	title := "read the log of task " + of + "/" + name
+	t, err := m.task(title, of, name)
 	if err != nil {
-		return api.TaskLog{}, err
+		return pipeline.Log{}, err
 	}
-	log, err := t.ReadLog(pipeline.Reader{Principal: request.As, Region: request.Region})
+	log, err := t.ReadLog(reader, wanted)
 	switch {
 	case errors.Is(err, pipeline.ErrDenied):
-		return api.TaskLog{}, api.Denied(title, "read it as an administrator, without a principal", "%s", err)
+		return pipeline.Log{}, api.Denied(title, "read it as an administrator, without a principal", "%s", err)
 	case errors.Is(err, pipeline.ErrUnrecorded):
-		return api.TaskLog{}, api.Unavailable(title, "free space for the audit log", "%v", err)
+		return pipeline.Log{}, api.Unavailable(title, "free space for the audit log", "%v", err)
+	case errors.Is(err, tasklog.ErrMoved):
+		return pipeline.Log{}, api.Conflict(title, "", "%v", err)
 	case err != nil:
-		return api.TaskLog{}, fmt.Errorf("%s: %w", title, err)
+		return pipeline.Log{}, fmt.Errorf("%s: %w", title, err)
 	}
-	return api.TaskLog{Label: log.Label, Text: string(log.Text), Shortened: log.Shortened}, nil
+	return log, nil
 }

@@ -92,8 +92,8 @@ func (s *stack) showOutput() {
 	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*/*.log"))
 	s.must(err)
 	for _, file := range logs {
-		text, _, err := tasklog.Read(file, 16<<10)
-		s.t.Logf("%s, %v:\n%s", filepath.Base(file), err, text)
+		page, err := tasklog.Read(file, "", 16<<10)
+		s.t.Logf("%s, %v:\n%s", filepath.Base(file), err, page.Text)
 	}
 }
 

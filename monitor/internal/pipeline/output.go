@@ -22,9 +22,13 @@ import (
 type outputLabel struct {
 	policy.Label
 	unknown bool // mode baseline: the task may have read anything, and its sessions print
+	former  bool // the label before the present one: it is unknown which it was
 }
 
 func (l outputLabel) String() string {
+	if l.former {
+		return "unknown: it was printed under the label before the present one"
+	}
 	if l.unknown {
 		return "unknown: nothing is enforced in mode baseline"
 	}
@@ -91,38 +95,56 @@ func (l *labelledLog) close() {
 // conduit has its name, and a policy that names conduits by the beginnings of their names,
 // such as a pipeline's, does not mean it.
 func (t *Task) outputConduit() policy.Conduit {
-	return policy.Conduit{Name: "output:" + t.pipeline.name + "/" + t.name, Kind: policy.OutputConduit}
+	return policy.Conduit{Name: OutputName(t.pipeline.name, t.name), Kind: policy.OutputConduit}
 }
+
+// OutputName returns the name of the conduit that a task prints to.
+func OutputName(pipeline, task string) string { return "output:" + pipeline + "/" + task }
 
 // Reader is who wants to read what a task has printed: an administrator, or a principal whom
 // the administrator names.
 type Reader struct{ Principal, Region string }
 
-// Log is the end of what a task has printed under its present label.
-type Log struct {
-	Label     string
-	Text      []byte // at most maxLogText bytes, from the beginning of a line on
-	Shortened bool   // there is more before Text
+// Excerpt is the part of a log that is wanted.
+type Excerpt struct {
+	// Previous: of the log of the label before the present one, which nobody knows any more.
+	Previous bool
+	Before   string // the part before this place of an earlier [Log]; empty: the end
+	Limit    int64  // in bytes
 }
 
-// maxLogText limits the text that is read of a log.
-const maxLogText = 1 << 20
+// Log is a part of what a task has printed under its present label, or the one before.
+type Log struct {
+	Label string
+	tasklog.Page
+}
 
-// The errors of ReadLog besides those of reading files.
+// The errors of ReadLog besides those of reading files, and [tasklog.ErrMoved].
 var (
 	ErrUnrecorded = errors.New("reading it cannot be recorded")
 	ErrDenied     = errors.New("the policies deny it")
 )
 
-// ReadLog returns what the task has printed, if the reader may read it. It wraps ErrDenied if
-// not; the error's text is then the policies' reason.
-func (t *Task) ReadLog(reader Reader) (Log, error) {
+// ReadLog returns a part of what the task has printed, if the reader may read it. It wraps ErrDenied
+// if not; the error's text is then the policies' reason.
+func (t *Task) ReadLog(reader Reader, wanted Excerpt) (Log, error) {
 	label := t.acting.Load().outputLabel()
+	path := t.logPath(label)
+	if wanted.Previous {
+		var err error
+		if path, err = tasklog.Previous(path); err != nil {
+			return Log{}, err
+		}
+		label = outputLabel{unknown: true, former: true}
+	}
 	if err := t.mayReadLog(label, reader); err != nil {
 		return Log{}, err
 	}
-	text, shortened, err := tasklog.Read(t.logPath(label), maxLogText)
-	return Log{Label: label.String(), Text: text, Shortened: shortened}, err
+	if path == "" {
+		return Log{Label: label.String()}, nil
+	}
+	page, err := tasklog.Read(path, wanted.Before, wanted.Limit)
+	return Log{label.String(), page}, err
 }
 
 // denial is a reason of the policies.

@@ -5,7 +5,6 @@
 package tasklog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -138,24 +137,4 @@ func (l *Log) Close() {
 	if l.file != nil {
 		l.file.Close()
 	}
-}
-
-// Read returns the end of a log, at most limit bytes and from the beginning of a
-// line on, and whether there is more before it. A log that was never written is empty.
-func Read(path string, limit int64) (text []byte, more bool, err error) {
-	for _, name := range []string{path + rotated, path} {
-		part, err := os.ReadFile(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, false, fmt.Errorf("read task log: %w", err)
-		}
-		text = append(text, part...)
-	}
-	if int64(len(text)) <= limit {
-		return text, false, nil
-	}
-	text = text[int64(len(text))-limit:]
-	if _, lines, found := bytes.Cut(text, []byte("\n")); found {
-		text = lines
-	}
-	return text, true, nil
 }

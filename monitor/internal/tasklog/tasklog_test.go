@@ -133,32 +133,3 @@ func TestTaskLogGoesOn(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// The end of a log is read across its two files, from the beginning of a line on.
-func TestReadTaskLog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "task.log")
-	if text, more, err := Read(path, 10); len(text) != 0 || more || err != nil {
-		t.Errorf("no log: %q, %v, %v", text, more, err)
-	}
-	for name, text := range map[string]string{path + rotated: "first\nsecond\n", path: "third\nlast\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, test := range []struct {
-		limit int64
-		want  string
-		more  bool
-	}{
-		{100, "first\nsecond\nthird\nlast\n", false},
-		{24, "first\nsecond\nthird\nlast\n", false},
-		{15, "third\nlast\n", true},
-		{8, "last\n", true},
-		{3, "", true},
-	} {
-		text, more, err := Read(path, test.limit)
-		if string(text) != test.want || more != test.more || err != nil {
-			t.Errorf("%d bytes: %q, %v, %v", test.limit, text, more, err)
-		}
-	}
-}

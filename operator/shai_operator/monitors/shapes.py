@@ -65,6 +65,7 @@ RUN: Shape = {
     "denials": int,
     "refusals": [{"operation": Text(256, ".+"), "conduits": Text(256), "policy": Text(256), "count": int}],
 }
+SEALED: Shape = {"sealed": Text(1 << 19, "[A-Za-z0-9+/]+={0,2}")}
 PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": [TEXT]}
 PROGRESS: Shape = {"phase": Text(256), "done": int, "total": int}
 VALIDATION: Shape = {

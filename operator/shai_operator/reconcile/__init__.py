@@ -15,5 +15,6 @@ The modules that decide about each kind, and write its conditions:
 - OfflineAnalysis: `analyses`
 - AnalysisRun: `runs`
 - TaskRun: `task_runs`
+- MemberReading: `member_readings`
 - Benchmark: `benchmarks`
 """

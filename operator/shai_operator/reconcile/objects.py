@@ -31,6 +31,7 @@ PLURALS = {
     "OfflineAnalysis": "offlineanalyses",
     "AnalysisRun": "analysisruns",
     "Benchmark": "benchmarks",
+    "MemberReading": "memberreadings",
 }
 """The plural, as in URLs, of every kind of the group."""
 

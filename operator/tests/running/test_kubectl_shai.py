@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testing.cluster import PROGRAM, ROOT, path_of
+from testing.cluster import path_of
 from tests.running.objects import API, apply, pipeline, policy, read, resource, serving, task
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
 NAMESPACE = "plugin"
 NOW = "2026-03-01T12:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with a kubectl, and the plugin in it."""
-    directory = tmp_path_factory.mktemp("bin")
-    (directory / "kubectl").write_text(f'#!/bin/sh\nexec {PROGRAM} kubectl "$@"\n')
-    (directory / "kubectl").chmod(0o755)
-    subprocess.run(
-        ["go", "build", "-C", str(ROOT / "monitor"), "-o", str(directory / "kubectl-shai"), "./cmd/kubectl-shai"],
-        check=True,
-    )
-    return directory
 
 
 @pytest.fixture
@@ -148,6 +135,15 @@ def test_errors_name_the_thing(shai: Callable[..., subprocess.CompletedProcess[s
     assert (none.returncode, "takes one PIPELINE" in none.stderr) == (2, True), none
     wrong = shai("top", "--output=xml")
     assert (wrong.returncode, "expected text or json" in wrong.stderr) == (2, True), wrong
+    for arguments, text in (
+        (["logs"], "takes one RUN or PIPELINE/TASK"),
+        (["logs", "p/once", "--region=de"], "--principal, which is missing"),
+        (["audit", "p", "--since=yesterday"], "expected a duration"),
+        (["audit", "p", "--kind=nonsense"], "expected decision, denial"),
+        (["explain", "p"], "give --conduit"),
+    ):
+        found = shai(*arguments)
+        assert (found.returncode, text in found.stderr) == (2, True), found
     never = shai("rollout", "undo", "open", "--to-revision=9")
     assert (never.returncode, "has no revision 9" in never.stderr) == (1, True), never
 

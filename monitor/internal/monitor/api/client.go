@@ -167,7 +167,7 @@ func (c *Client) LatestAnalysis(ctx context.Context, pipeline string) (Analysis,
 
 // Explain implements [Calls].
 func (c *Client) Explain(ctx context.Context, question Question) (Explanation, error) {
-	return call[Explanation](ctx, c, http.MethodGet, "/v1/explain", question.values(), nil)
+	return call[Explanation](ctx, c, http.MethodGet, "/v1/explain", questionValues(question), nil)
 }
 
 // Readers implements [Calls].

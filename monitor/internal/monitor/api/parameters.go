@@ -72,7 +72,7 @@ func questionOf(values url.Values) (Question, error) {
 	return q, nil
 }
 
-func (q Question) values() url.Values {
+func questionValues(q Question) url.Values {
 	values := url.Values{}
 	for name, value := range map[string]string{
 		"pipeline": q.Pipeline, "principal": q.Principal, "region": q.Region,

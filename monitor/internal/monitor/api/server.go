@@ -83,6 +83,7 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"POST /v1/comparisons":                          h.compare,
 		"GET /v1/explain":                               h.explain,
 		"GET /v1/readers":                               h.readers,
+		"POST /v1/readings":                             h.reading,
 		"GET /v1/audit":                                 h.query,
 		"GET /v1/audit/verification":                    h.verify,
 		"POST /v1/facts":                                h.facts,

@@ -5,7 +5,11 @@
 // line uses. It makes no decisions.
 package api
 
-import "context"
+import (
+	"context"
+
+	"shai.dev/monitor/internal/reading"
+)
 
 // Service is the interface of the monitor's core.
 type Service interface {
@@ -13,6 +17,11 @@ type Service interface {
 	// Ready returns nil once the monitor can make decisions: the state is recovered, the
 	// bundle loaded, the sandbox probed. Otherwise the error says what is missing.
 	Ready(ctx context.Context) error
+	// Read answers a user whom the one who makes the request has authenticated and authorized. It
+	// records who reads what, and refuses what it cannot record (Unavailable). The answer is sealed
+	// for the reader, and so is a refusal of what is asked: nobody between learns more than that
+	// there is an answer. A request that asks nothing, or has no reader or key, is Invalid.
+	Read(ctx context.Context, request reading.Request) (SealedAnswer, error)
 }
 
 // Calls are the requests that a client can make. Methods are called concurrently, and

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // TaskLogRequest asks for what a task has printed.
@@ -15,6 +16,8 @@ type TaskLogRequest struct {
 	// administrator who makes the request.
 	As     string
 	Region string // that As is in
+	// Previous: what was printed under the label before the present one.
+	Previous bool
 }
 
 // TaskLog is what a task has printed since it has its present label.
@@ -31,11 +34,17 @@ func (r TaskLogRequest) path() string {
 
 func (h *Handler) taskLog(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
-	if err := known(values, "as", "region"); err != nil {
+	if err := known(values, "as", "region", "previous"); err != nil {
 		return err
 	}
 	request := TaskLogRequest{Pipeline: r.PathValue("pipeline"), Task: r.PathValue("task"),
 		As: values.Get("as"), Region: values.Get("region")}
+	if text := values.Get("previous"); text != "" {
+		var err error
+		if request.Previous, err = strconv.ParseBool(text); err != nil {
+			return badParameter("previous", "%q is neither true nor false", text)
+		}
+	}
 	if request.As == "" && (request.Region != "" || values.Has("as")) {
 		return badParameter("as", "it is missing")
 	}
@@ -51,6 +60,9 @@ func (c *Client) TaskLog(ctx context.Context, request TaskLogRequest) (TaskLog, 
 	}
 	if request.Region != "" {
 		values.Set("region", request.Region)
+	}
+	if request.Previous {
+		values.Set("previous", "true")
 	}
 	return call[TaskLog](ctx, c, http.MethodGet, request.path(), values, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/reading"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/policy"
 )
@@ -128,41 +129,13 @@ type SessionStatus struct {
 }
 
 // Question is the question that explain answers.
-type Question struct {
-	Pipeline  string `json:"pipeline,omitempty"` // may be empty when there is only one
-	Principal string `json:"principal"`
-	Region    string `json:"region,omitempty"`
-	Conduit   string `json:"conduit"`        // "/corpus/public/17.txt"
-	Access    string `json:"access"`         // "read" or "write"
-	Task      string `json:"task,omitempty"` // empty: the task with parameters
-}
+type Question = reading.Question
 
 // Explanation is a decision with its derivation.
-type Explanation struct {
-	Question   Question   `json:"question"`
-	Allowed    bool       `json:"allowed"`
-	Instance   string     `json:"instance"`
-	Class      uint32     `json:"class,omitempty"`
-	Policy     string     `json:"policy"`  // "friends(owner: \"alice\")"
-	Taint      string     `json:"taint"`   // by which it was decided: "read of private(owner: \"alice\")"
-	TaintOf    string     `json:"taintOf"` // "declared", or "of the program that runs as personal"
-	Derivation Derivation `json:"derivation"`
-	Conditions []string   `json:"conditions,omitempty"` // facts that the answer depends on
-	Sentence   string     `json:"sentence"`             // the answer as a person would give it; "it" is the conduit
-	// a command after which the access would be allowed, if only one fact is missing
-	Remedy string `json:"remedy,omitempty"`
-	// WouldDeny is set if the access is allowed only because the policies that forbid it,
-	// for this reason, are in mode Audit or Warn.
-	WouldDeny string `json:"wouldDeny,omitempty"`
-}
+type Explanation = reading.Explanation
 
 // Derivation is one node of a proof, or of the failure to find one.
-type Derivation struct {
-	Statement string       `json:"statement"`
-	Holds     bool         `json:"holds"`
-	Source    string       `json:"source,omitempty"` // file:line:column of the clause or literal
-	Because   []Derivation `json:"because,omitempty"`
-}
+type Derivation = reading.Derivation
 
 // ReadersRequest asks who may access a conduit.
 type ReadersRequest struct {

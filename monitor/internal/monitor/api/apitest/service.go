@@ -16,6 +16,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/reading"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/policy"
 )
@@ -230,6 +231,11 @@ func (s *Service) SetMode(_ context.Context, pipeline, mode string) (api.Pipelin
 func (s *Service) StartTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
 	return api.TaskStatus{Name: task, Run: "Always", State: "Running", Enforcement: "full", PID: 4711},
 		s.call("start %s/%s", pipeline, task)
+}
+
+// Read implements [api.Service].
+func (s *Service) Read(_ context.Context, request reading.Request) (api.SealedAnswer, error) {
+	return api.SealedAnswer{Sealed: []byte("sealed")}, s.call("read for %s", request.Reader)
 }
 
 // TaskLog implements [api.Service].

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A MemberReading is in the name of who creates it, whatever roles a namespace gives its users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from crds.tests.objects import good, path
+from testing.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import httpx2
+
+    from testing.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def space(new_namespace: Callable[[], str]) -> str:
+    return new_namespace()
+
+
+@pytest.fixture(scope="module", params=["shai-member-reader", "cluster-admin"])
+def reader(
+    devcluster: Cluster, space: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[Cluster, str]]:
+    """Yield a user who may create readings in one namespace, and the user's name."""
+    user = devcluster.account(space, request.param, f"--clusterrole={request.param}", tmp_path_factory.mktemp("reader"))
+    called = f"system:serviceaccount:{space}:{request.param}"
+    until(lambda: "cannot create resource" not in create(user, space, called).text, "the authorizer knows the role")
+    until(lambda: "who creates the object" in create(user, space, "nobody").text, "and the policy")
+    yield user, called
+    user.close()
+
+
+def create(user: Cluster, space: str, called: str) -> httpx2.Response:
+    body: dict[str, Any] = good("MemberReading", "", ("user", called))
+    return user.request("POST", path("MemberReading", space), body, dryRun="All")
+
+
+def test_a_reading_is_in_the_name_of_who_creates_it(reader: tuple[Cluster, str], space: str) -> None:
+    user, called = reader
+    assert create(user, space, called).status_code == 201
+    for other in ("administrator", "", f"{called} ", called.upper()):
+        answer = create(user, space, other)
+        assert answer.status_code in (403, 422), answer.text
+        assert f"who creates the object: {called}" in answer.text or other == ""
