@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.cluster import events
-from shai_operator.reconcile import actions, quiet
+from shai_operator.reconcile import actions, ownership, quiet
 from shai_operator.reconcile.objects import FINALIZER, PLURALS, finalizers, status, uid
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class Executor:
         """Apply a part of a status; return in how many seconds to do it if it is not done now."""
         key = uid(action.obj), action.writer
         known = self._applied.get(key)
+        if known is None and ownership.settled(action.obj, action.writer, action.status):
+            known = self._applied[key] = _Applied(action.status, self._clock())
         if known is not None and _holds(status(action.obj), known.status):
             patience = quiet.patience(action.obj["kind"], known.status, action.status)
             if patience is None:

@@ -91,14 +91,18 @@ def _render(before: dict[str, Any] | None, condition: Condition, observed: int, 
 
 
 def unsaid(obj: Object, first: Condition, now: datetime) -> bool:
-    """Whether a new object has nothing to say yet: ``first``, of which the others follow, is not known.
+    """Whether there is nothing to say yet, because ``first``, of which the others follow, is not known.
 
-    Most objects are checked within a second. A status that only says so would be one more write for each of them.
+    What was said of the same spec holds until it is checked again, by an operator that has just started. Most new
+    objects are checked within a second: a status that only says so would be one more write for each of them.
     """
-    if first.status != UNKNOWN or obj.get("status"):
+    if first.status != UNKNOWN:
         return False
+    known = obj.get("status") or {}
+    if known.get("observedGeneration") == int(obj["metadata"].get("generation", 1)):
+        return True
     created = datetime.fromisoformat(str(obj["metadata"].get("creationTimestamp") or timestamp(now)))
-    return now - created < timedelta(seconds=UNSAID_SECONDS)
+    return not known and now - created < timedelta(seconds=UNSAID_SECONDS)
 
 
 def timestamp(moment: datetime) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from shai_operator.control.executor import Executor
 from shai_operator.reconcile.actions import Plan, Requeue, SetStatus
 from shai_operator.reconcile.objects import Inventory, reference, status
@@ -23,11 +25,11 @@ POOL = resource("JailPool", "default")
 class World:
     """An API server with one pool, and a clock. ``writes`` are the statuses that were applied."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Object = POOL) -> None:
         self.now = 1000.0
         self.writes: list[Mapping[str, Any]] = []
         self.inventory = Inventory()
-        self.inventory.put(POOL)
+        self.inventory.put(pool)
         self.executor = Executor(cast("Cluster", self), self.inventory, lambda: self.now)
 
     async def apply_status(self, obj: Object, writer: str, written: Mapping[str, Any]) -> Object:
@@ -90,4 +92,43 @@ async def test_a_figure_that_goes_back_needs_no_write() -> None:
     await world.write(sessions=1)
     assert await world.write(sessions=2) is not None
     assert await world.write(sessions=1) is None
+    assert len(world.writes) == 1
+
+
+WRITTEN = {"readyReplicas": 1, "members": [{"name": "m-0", "sessions": 0}]}
+
+
+def kept(fields: set[str], writer: str = "w", operation: str = "Apply", subresource: str = "status") -> Object:
+    """Return the pool with the status of an earlier operator, which owns these fields of it."""
+    owned = {
+        "manager": writer,
+        "operation": operation,
+        "subresource": subresource,
+        "fieldsV1": {"f:status": {f"f:{field}": {} for field in fields}},
+    }
+    return resource("JailPool", "default", {}, WRITTEN, managedFields=[owned])
+
+
+async def test_an_operator_that_starts_writes_only_what_is_not_there() -> None:
+    world = World(kept({"readyReplicas", "members"}))
+    assert await world.write() is None
+    assert world.writes == []
+    await world.write(ready=2)
+    assert len(world.writes) == 1
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        kept({"readyReplicas", "members", "former"}),  # its field would stay
+        kept({"readyReplicas"}),
+        kept({"readyReplicas", "members"}, writer="other"),
+        kept({"readyReplicas", "members"}, operation="Update"),
+        kept({"readyReplicas", "members"}, subresource=""),
+        resource("JailPool", "default", {}, WRITTEN),
+    ],
+)
+async def test_who_does_not_own_exactly_these_fields_writes_them(pool: Object) -> None:
+    world = World(pool)
+    await world.write()
     assert len(world.writes) == 1

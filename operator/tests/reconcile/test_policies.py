@@ -94,6 +94,13 @@ def test_what_is_not_yet_checked_says_nothing_at_first() -> None:
     assert plan.actions == [Requeue(UNSAID_SECONDS)]
 
 
+def test_what_was_said_of_a_spec_holds_until_it_is_checked_again() -> None:
+    said = {**policy(), "status": {"observedGeneration": 3}}
+    assert reconcile(said, [], None).actions == [Requeue(UNSAID_SECONDS)]
+    former = {**created_at(NOW - timedelta(days=1)), "status": {"observedGeneration": 2}}
+    assert conditions(reconcile(former, [], None))["Accepted"] == ("Unknown", "Checking")
+
+
 def test_what_is_not_checked_for_long_is_unknown() -> None:
     plan = reconcile(created_at(NOW - timedelta(seconds=UNSAID_SECONDS)), [], None)
     assert created(plan) == []
