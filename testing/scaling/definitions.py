@@ -34,7 +34,7 @@ def policy(number: int, change: int = 0) -> dict[str, Any]:
 def pool(members: int = 0, network: str = "") -> dict[str, Any]:
     """Return the pool, with as many members."""
     runtimes = [{"name": "system", "paths": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]}]
-    more = {"network": {"addresses": network}, "maxMembers": members} if members else {}
+    more = {"network": {"addresses": network}, "maxMembers": members, "scaleIn": {"drainSeconds": 0}} if members else {}
     return _object(
         "JailPool",
         POOL,

@@ -24,7 +24,6 @@ _FIGURES: Mapping[str, float] = {
     "JailPool members[] progress task": PROGRESS_SECONDS,
     "JailPool members[] progress done": PROGRESS_SECONDS,
     "JailPool members[] progress total": PROGRESS_SECONDS,
-    "Pipeline rollout message": PROGRESS_SECONDS,
     "Pipeline rollout members": PROGRESS_SECONDS,
     "JailPool namespaces[] rollout members": PROGRESS_SECONDS,
     "AnalysisRun progress done": PROGRESS_SECONDS,
@@ -45,7 +44,7 @@ def patience(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 def _changes(place: str, before: Any, after: Any) -> Iterator[str]:
     """Yield the places where two values differ."""
     if isinstance(before, dict) and isinstance(after, dict):
-        under_way = before.get("reason") == after.get("reason") in _UNDER_WAY
+        under_way = _under_way(before, after)
         for key in {**before, **after}:
             inner = _MESSAGE if key == "message" and under_way else f"{place} {key}"
             if key in before and key in after:
@@ -57,3 +56,10 @@ def _changes(place: str, before: Any, after: Any) -> Iterator[str]:
             yield from _changes(f"{place}[]", first, last)
     elif before != after:
         yield place
+
+
+def _under_way(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two conditions, or rollouts, say of the same that it goes on."""
+    if "step" in before and "step" in after:  # a rollout, as a Pipeline has it
+        return bool(before.get("release") == after.get("release") != "")
+    return before.get("reason") == after.get("reason") in _UNDER_WAY

@@ -78,6 +78,14 @@ def test_the_message_of_what_is_not_under_way_is_news() -> None:
     assert patience("Pipeline", before, changed(before, "conditions 0 message", "b")) == 0
 
 
+def test_the_message_of_a_rollout_is_news_at_its_end() -> None:
+    going = {"rollout": {"release": "r", "step": 1, "members": 1, "message": "1 of 3"}}
+    assert patience("Pipeline", going, changed(going, "rollout message", "2 of 3")) == PROGRESS_SECONDS
+    ended = {"rollout": {"verdict": "Promote", "message": "the change is in force"}}
+    assert patience("Pipeline", going, ended) == 0
+    assert patience("Pipeline", ended, changed(ended, "rollout message", "nothing is to be done")) == 0
+
+
 def test_the_same_figure_of_another_kind_is_news() -> None:
     assert patience("TaskRun", pool(), changed(pool(), "members 0 sessions", 5)) == 0
 
