@@ -5,7 +5,6 @@ import asyncio
 
 import pytest
 
-from shai_operator.control import busy
 from shai_operator.control.busy import Busy
 
 
@@ -14,7 +13,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(busy.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr("shai_operator.control.busy.time.perf_counter", lambda: self.now)
 
 
 async def test_only_the_time_counts_in_which_the_loop_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

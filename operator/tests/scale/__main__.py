@@ -9,7 +9,7 @@ from shai_operator import assembly
 from shai_operator.__main__ import main
 from tests.scale.provider import StandInProvider
 
-assembly.LocalProvider = StandInProvider  # type: ignore[assignment,misc]
+vars(assembly)["LocalProvider"] = StandInProvider
 
 if __name__ == "__main__":
     sys.exit(main())
