@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _KINDS = ("Policy", "FactSource", "Task")
 _OVERLAP = "overlap"
 _REST = 4
-_LONGEST_REST_SECONDS = 15.0
-"""The definitions of a namespace are not checked for so many times as long as their last check took, at most this."""
+_LEAST_REST_SECONDS, _LONGEST_REST_SECONDS = 0.05, 15.0
+"""The definitions of a namespace are not checked for so many times as long as their last check took. Shorter rests
+save nothing."""
 
 
 class Verdicts:
@@ -51,7 +52,9 @@ class Verdicts:
             return self._rests[ref.name] - began
         await self._judge_all(ref)
         ended = time.monotonic()
-        self._rests[ref.name] = ended + min(_REST * (ended - began), _LONGEST_REST_SECONDS)
+        rest = min(_REST * (ended - began), _LONGEST_REST_SECONDS)
+        if rest >= _LEAST_REST_SECONDS:
+            self._rests[ref.name] = ended + rest
         return None
 
     async def _judge_all(self, ref: Reference) -> None:
