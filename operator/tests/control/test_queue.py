@@ -97,7 +97,8 @@ async def test_an_object_that_keeps_the_loop_leaves_most_of_the_time_to_others()
     async def look(obj: Reference) -> None:
         began = time.perf_counter()
         time.sleep(0.02)  # noqa: ASYNC251 - keeps the loop, as a decision about many objects
-        queue.add(obj)
+        if len(kept) < 3:
+            queue.add(obj)
         kept.append(time.perf_counter() - began)
 
     began = time.perf_counter()
