@@ -17,6 +17,8 @@ SCENARIO ?=
 GRAFANA ?=
 # Further options of bench-session.
 SESSION ?=
+# Further options of bench-operator.
+SCALE ?=
 # V=1 shows each command and its output.
 export V ?=
 # CI=true (as CI services set it) makes a skipped test a failure in suites that
@@ -148,6 +150,11 @@ scenario: ## List scenarios of load, or run one on the running demo (NAME=spike 
 .PHONY: bench-session
 bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 ...')
 	@exec $(PYTHON) -m loadgen sessions --output out/bench $(SESSION)
+
+# The result is out/bench/operator.json; SCALE has options, see --help of the command.
+.PHONY: bench-operator
+bench-operator: build ## Measure the operator with many definitions and members (SCALE='--slope ...')
+	@exec $(PYTHON) -m testing.scaling $(SCALE)
 
 # The devcluster's tests run a program that Go's test cache does not track. Neither
 # they nor the suites of C and Java use all processors. Suites call make by its name:

@@ -15,7 +15,7 @@ readonly MEASUREMENTS="
 policy|decisions of the policy language, binding of policies, facts|$GO_BENCH -bench=. ./policy
 analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$GO_BENCH -bench=. ./internal/analysis
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
-operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
+operator|the operator with 500 policies, 50 pipelines, and 100 members that are stand-ins: seconds, CPU, memory, requests|make bench-operator
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
 fast|Sys-E's overhead with an engine that picks at random, as busy as BUSY_CYCLES says: 11 minutes, as root|make build-image && .venv/bin/python -m loadgen fast --output out/bench/fast --busy-cycles ${BUSY_CYCLES:-0}
 rollback|rolling a worker back, by pages and descriptors, beside forking it again|make setup && make -C supervisor bench-rollback

@@ -15,6 +15,8 @@ from testing import kubeconfigs
 if TYPE_CHECKING:
     from pathlib import Path
 
+_CLOSING_SECONDS = 0.25
+
 
 class Interposed(ABC):
     """Runs while entered; `_serve` is what runs."""
@@ -45,6 +47,8 @@ class Interposed(ABC):
         """Stop it, and close all connections."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+        # Connections with TLS end some turns of the loop after they are closed, and aiohttp does not say when.
+        self._loop.run_until_complete(asyncio.sleep(_CLOSING_SECONDS))
         self._loop.close()
 
     @abstractmethod

@@ -43,12 +43,14 @@ class Operator:
         kubeconfig: Path | None = None,
         beside: Operator | None = None,
         has_pools: bool = False,
+        program: str = "shai_operator",
     ) -> None:
         """Prepare it; ``beside`` is another replica on this machine, whose port for webhooks it shares.
 
-        Pools that there are go, unless ``has_pools`` says that they are its own.
+        Pools that there are go, unless ``has_pools`` says that they are its own. ``program`` is the module that is run.
         """
         self.log = log
+        self._program = program
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.kubeconfig
         self._options = options
@@ -82,7 +84,7 @@ class Operator:
     def start(self, *, wait: bool = True) -> None:
         """Start it (again)."""
         command = [
-            sys.executable, "-m", "shai_operator", "run",
+            sys.executable, "-m", self._program, "run",
             "--images", str(IMAGES), "--shai", str(SHAI),
             "--probes", f"127.0.0.1:{self._probes}", "--webhooks", f"127.0.0.1:{self.webhooks}",
             *self._options,
@@ -136,10 +138,10 @@ class Operator:
             if sample.name == name
         ]
 
-    def resident_megabytes(self) -> float:
-        """Return its resident memory."""
+    def most_resident_megabytes(self) -> float:
+        """Return the most resident memory that it has had."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel does not say how much memory the operator holds")
 

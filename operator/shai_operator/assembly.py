@@ -122,7 +122,7 @@ async def _lead(
         cluster=cluster,
         executor=executor,
         verdicts=verdicts,
-        kinds=Kinds(cluster),
+        kinds=Kinds(cluster, lambda: loop.seen),
         releases=releases,
         leases=held.leases,
         jobs=jobs,

@@ -63,6 +63,6 @@ class DefinitionController:
         name = policy["metadata"]["name"]
         inventory = self._loop.inventory
         return any(
-            name in references.policies(pipeline, inventory)
+            references.names_policy(pipeline, name, inventory)
             for pipeline in inventory.all("Pipeline", namespace(policy))
         )

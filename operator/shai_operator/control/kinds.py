@@ -8,12 +8,15 @@ missing.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile.objects import GROUP, PLURALS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shai_operator.cluster.client import Cluster
 
 _TRUST_SECONDS = 2.0
@@ -29,13 +32,20 @@ class KindsMissingError(Exception):
 class Kinds:
     """Reads the definitions of the group's kinds."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, seen: Callable[[], float]) -> None:
+        """``seen`` returns when the last event of an object arrived, by the monotonic clock."""
         self._cluster = cluster
+        self._seen = seen
         self._checked = 0.0
+        self._last = math.nan
 
     async def check(self, *, changing: bool) -> None:
-        """Raise KindsMissingError when a kind is missing; without ``changing``, do nothing."""
-        if not changing or time.monotonic() - self._checked < _TRUST_SECONDS:
+        """Raise KindsMissingError when a kind is missing; without ``changing``, do nothing.
+
+        While no object changes, the last answer holds: what is decided was known when it came.
+        """
+        seen = self._seen()
+        if not changing or time.monotonic() - self._checked < _TRUST_SECONDS or seen == self._last:
             return
         served = {
             found["metadata"]["name"]
@@ -48,4 +58,4 @@ class Kinds:
                 f"the CustomResourceDefinition of {', '.join(missing)} is missing or being deleted. What runs goes on "
                 "unchanged; apply the definitions again (kubectl apply -k crds), then the objects"
             )
-        self._checked = time.monotonic()
+        self._checked, self._last = time.monotonic(), seen

@@ -10,19 +10,21 @@ sentence for people.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile.objects import generation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from shai_operator.reconcile.objects import Object
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MESSAGE_LIMIT = 4096
 """Characters of a message that the schemas allow."""
+UNSAID_SECONDS = 30.0
+"""How long a new object may have no status because it has not been checked yet."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,21 @@ def _render(before: dict[str, Any] | None, condition: Condition, observed: int, 
         "observedGeneration": observed,
         "lastTransitionTime": before["lastTransitionTime"] if before and stays else timestamp(now),
     }
+
+
+def unsaid(obj: Object, first: Condition, now: datetime) -> bool:
+    """Whether there is nothing to say yet, because ``first``, of which the others follow, is not known.
+
+    What was said of the same spec holds until it is checked again, by an operator that has just started. Most new
+    objects are checked within a second: a status that only says so would be one more write for each of them.
+    """
+    if first.status != UNKNOWN:
+        return False
+    known = obj.get("status") or {}
+    if known.get("observedGeneration") == int(obj["metadata"].get("generation", 1)):
+        return True
+    created = datetime.fromisoformat(str(obj["metadata"].get("creationTimestamp") or timestamp(now)))
+    return not known and now - created < timedelta(seconds=UNSAID_SECONDS)
 
 
 def timestamp(moment: datetime) -> str:

@@ -310,6 +310,9 @@ def _lasts(obj: Object, verdict: Condition, now: datetime) -> bool:
 def _plan(obj: Object, wanted: list[Condition], more: Mapping[str, object], now: datetime) -> Plan:
     plan = Plan()
     verdict = wanted[0]
+    if conditions.unsaid(obj, verdict, now):
+        plan.add(Requeue(conditions.UNSAID_SECONDS))
+        return plan
     if verdict.status == FALSE:
         # Objects of one `kubectl apply` arrive one after the other: there is no event for an object that is missing for
         # a moment.

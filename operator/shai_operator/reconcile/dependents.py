@@ -152,6 +152,9 @@ def _pools(inventory: Inventory, space: str) -> Iterator[Reference]:
 
 def _users(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
     for pipeline in inventory.all("Pipeline", ref.namespace):
-        named = references.tasks(pipeline) if ref.kind == "Task" else references.policies(pipeline, inventory)
-        if ref.name in named:
+        if ref.kind == "Task":
+            named = ref.name in references.tasks(pipeline)
+        else:
+            named = references.names_policy(pipeline, ref.name, inventory)
+        if named:
             yield reference(pipeline)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 GROUP = "shai.dev"
 VERSION = "v1alpha1"
@@ -18,6 +18,7 @@ FORCE_DELETE = f"{GROUP}/force-delete"
 """Annotation: when the object is deleted, give up on hosts that cannot be reached."""
 
 Object = Mapping[str, Any]
+_T = TypeVar("_T")
 
 PLURALS = {
     "Policy": "policies",
@@ -141,41 +142,72 @@ class Inventory:
     """
 
     genuine: Callable[[Object], bool] = _nothing
-    _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in WATCHED})
+    _objects: dict[str, dict[str, dict[str, Object]]] = field(default_factory=lambda: {kind: {} for kind in WATCHED})
+    """By kind, namespace and name."""
     _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
+    _revisions: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
+    """Genuine PolicyRevisions by namespace and policy, and name: a policy has few of them, a namespace has many."""
+    _derived: dict[Reference, dict[Callable[[Object], Any], Any]] = field(default_factory=dict)
 
     def put(self, obj: Object) -> None:
         """Store an object, unless a later version of it is stored already."""
         ref = reference(obj)
-        key = ref.namespace, ref.name
-        known = self._objects[ref.kind].get(key)
+        known = self.get(ref)
         if ref.kind == "PolicyRevision":
-            known = known or self._forged.get(key)
+            known = known or self._forged.get((ref.namespace, ref.name))
         if known is not None and uid(known) == uid(obj) and _version(known) > _version(obj):
             return
         self.remove(ref)
-        counts = ref.kind != "PolicyRevision" or self.genuine(obj)
-        (self._objects[ref.kind] if counts else self._forged)[key] = obj
+        if ref.kind == "PolicyRevision":
+            if not self.genuine(obj):
+                self._forged[ref.namespace, ref.name] = obj
+                return
+            self._revisions.setdefault(_of_policy(obj), {})[ref.name] = obj
+        self._objects[ref.kind].setdefault(ref.namespace, {})[ref.name] = obj
 
     def remove(self, ref: Reference) -> None:
         """Remove an object, if it is stored."""
-        self._objects[ref.kind].pop((ref.namespace, ref.name), None)
+        gone = self._objects[ref.kind].get(ref.namespace, {}).pop(ref.name, None)
+        self._derived.pop(ref, None)
         if ref.kind == "PolicyRevision":
             self._forged.pop((ref.namespace, ref.name), None)
+            if gone is not None:
+                self._revisions[_of_policy(gone)].pop(ref.name)
 
     def forged(self, namespace: str | None = None) -> list[Object]:
         """List the PolicyRevisions that the operator did not make, by name. All other methods ignore them."""
         return [self._forged[key] for key in sorted(self._forged) if namespace is None or key[0] == namespace]
 
+    def revisions(self, policy: Object) -> list[Object]:
+        """List the PolicyRevisions of a policy by name."""
+        known = self._revisions.get((namespace(policy), name(policy)), {})
+        return [known[called] for called in sorted(known)]
+
     def get(self, ref: Reference) -> Object | None:
         """Return an object, or None."""
-        return self._objects[ref.kind].get((ref.namespace, ref.name))
+        return self._objects[ref.kind].get(ref.namespace, {}).get(ref.name)
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         """Return an object by its names, or None; ``namespace`` is ignored for kinds of the whole cluster."""
-        return self._objects[kind].get(("" if kind in CLUSTER_SCOPED else namespace, name))
+        return self._objects[kind].get("" if kind in CLUSTER_SCOPED else namespace, {}).get(name)
 
     def all(self, kind: str, namespace: str | None = None) -> list[Object]:
         """List the objects of a kind by name, of one namespace or (None) of all."""
         known = self._objects[kind]
-        return [known[key] for key in sorted(known) if namespace is None or key[0] == namespace]
+        spaces = sorted(known) if namespace is None else [namespace]
+        return [held[called] for held in (known.get(space, {}) for space in spaces) for called in sorted(held)]
+
+    def derived(self, obj: Object, compute: Callable[[Object], _T]) -> _T:
+        """Return ``compute(obj)``, which depends on the object alone. Of the version that is stored it is kept."""
+        ref = reference(obj)
+        if self.get(ref) is not obj:
+            return compute(obj)
+        kept = self._derived.setdefault(ref, {})
+        if compute not in kept:
+            kept[compute] = compute(obj)
+        found: _T = kept[compute]
+        return found
+
+
+def _of_policy(revision: Object) -> tuple[str, str]:
+    return namespace(revision), str(spec(revision).get("policy"))

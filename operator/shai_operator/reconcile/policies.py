@@ -15,7 +15,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import conditions
-from shai_operator.reconcile.actions import WARNING, Create, Delete, Emit, Plan, SetStatus
+from shai_operator.reconcile.actions import WARNING, Create, Delete, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
 from shai_operator.reconcile.objects import (
     API_VERSION,
@@ -101,11 +101,6 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     return None if stable in {rejected, revision_name(policy)} else inventory.find("PolicyRevision", space, stable)
 
 
-def _revisions(policy: Object, inventory: Inventory) -> list[Object]:
-    listed = inventory.all("PolicyRevision", namespace(policy))
-    return [revision for revision in listed if spec(revision).get("policy") == name(policy)]
-
-
 def is_held(policy: Object) -> bool:
     """Whether a policy's present content has been rejected by a rollout."""
     return str(status(policy).get("rejectedRevision") or "") == revision_name(policy)
@@ -130,7 +125,10 @@ def reconcile(
     if deleting(policy):
         return plan  # its revisions are deleted with it
     accepted = _accepted(problem)
-    revisions = _revisions(policy, inventory)
+    if conditions.unsaid(policy, accepted, now):
+        plan.add(Requeue(conditions.UNSAID_SECONDS))
+        return plan
+    revisions = inventory.revisions(policy)
     counted = int(status(policy).get("latestRevision") or 0)
     latest = max([counted, *(int(spec(revision)["revision"]) for revision in revisions)])
     forged = inventory.forged(namespace(policy))

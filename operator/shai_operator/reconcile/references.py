@@ -32,12 +32,24 @@ def tasks(pipeline: Object) -> tuple[str, ...]:
 
 def policies(pipeline: Object, inventory: Inventory) -> tuple[str, ...]:
     """Return the names of the policies on a pipeline's conduits and its tasks' taints, sorted."""
-    found = {_policy(conduit) for conduit in spec(pipeline).get("conduits") or ()}
-    for conduit in spec(pipeline).get("conduits") or ():
-        found.update(_policy(path) for path in conduit.get("paths") or ())
-    for task in existing_tasks(pipeline, inventory):
-        found.add((spec(task).get("taint") or {}).get("name", ""))
-    return tuple(sorted(found - {""}))
+    return tuple(sorted(inventory.derived(pipeline, _of_conduits) | set(_of_taints(pipeline, inventory))))
+
+
+def names_policy(pipeline: Object, policy: str, inventory: Inventory) -> bool:
+    """Whether a policy is on one of a pipeline's conduits or on a taint of its tasks."""
+    return policy in inventory.derived(pipeline, _of_conduits) or policy in _of_taints(pipeline, inventory)
+
+
+def _of_conduits(pipeline: Object) -> frozenset[str]:
+    conduits = spec(pipeline).get("conduits") or ()
+    found = {_policy(conduit) for conduit in conduits}
+    found.update(_policy(path) for conduit in conduits for path in conduit.get("paths") or ())
+    return frozenset(found - {""})
+
+
+def _of_taints(pipeline: Object, inventory: Inventory) -> list[str]:
+    found = [str((spec(task).get("taint") or {}).get("name", "")) for task in existing_tasks(pipeline, inventory)]
+    return [policy for policy in found if policy]
 
 
 def _policy(holder: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import judging
 from shai_operator.reconcile.actions import NORMAL, WARNING
-from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
+from shai_operator.reconcile.conditions import FALSE, TRUE, Condition, timestamp
 from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.rollout_state import (
     Decision,
@@ -226,10 +226,12 @@ def _judged(
     situation: Situation, state: State, canaries: Sequence[Member], tracks: Tracks, *, concurrent: bool
 ) -> Decision:
     began = state.watched_since or situation.now
-    left = (began + timedelta(seconds=settings_of(situation, state.step).pause_seconds) - situation.now).total_seconds()
+    ends = began + timedelta(seconds=settings_of(situation, state.step).pause_seconds)
+    left = (ends - situation.now).total_seconds()
     if left > 0:
         watched = count(len(canaries), "member", ("is watched", "are watched"))
-        message = f"{where(situation, state)}: {watched} for {left:.0f} s more"
+        # Not how long that is from now: each second would be another message, in every status that has it.
+        message = f"{where(situation, state)}: {watched} until {timestamp(ends)}"
         return replace(_under_way(situation, state, "Progressing", message, canaries), look_again=left)
     slow = [canary for canary in canaries if late(canary, situation.desired)]
     if slow:

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 def idle(queue: WorkQueue) -> bool:
     """Whether nothing waits or runs; objects with a delay do not count."""
-    return not queue._waiting and not queue._running  # noqa: SLF001
+    return not queue._waiting and not queue._running and not queue._again  # noqa: SLF001

@@ -3,21 +3,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shai_operator.cluster.client import ConflictError
-from shai_operator.control.queue import LAST_RETRY_SECONDS, WorkQueue
+from shai_operator.control.queue import LAST_RETRY_SECONDS, REST, WorkQueue
 from shai_operator.metrics.counted import RECONCILE_ERRORS
 from shai_operator.reconcile.objects import Reference
 from testing.waiting import until_async
 from tests.control.queues import idle
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     import pytest
 
@@ -28,7 +29,7 @@ def ref(name: str) -> Reference:
 
 @contextlib.asynccontextmanager
 async def working(
-    reconcile: Callable[[Reference], Awaitable[float | None]], workers: int = 2
+    reconcile: Callable[[Reference], Coroutine[Any, Any, float | None]], workers: int = 2
 ) -> AsyncIterator[WorkQueue]:
     queue = WorkQueue(reconcile, workers)
     task = asyncio.create_task(queue.run())
@@ -88,6 +89,39 @@ async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
         for name in ("slow", "a", "b", "c"):
             queue.add(ref(name))
         await until_async(lambda: len(looked) == 3)
+
+
+async def test_an_object_that_keeps_the_loop_leaves_most_of_the_time_to_others() -> None:
+    kept: list[float] = []
+
+    async def look(obj: Reference) -> None:
+        began = time.perf_counter()
+        time.sleep(0.02)  # noqa: ASYNC251 - keeps the loop, as a decision about many objects
+        if len(kept) < 3:
+            queue.add(obj)
+        kept.append(time.perf_counter() - began)
+
+    began = time.perf_counter()
+    async with working(look) as queue:
+        queue.add(ref("large"))
+        await until_async(lambda: len(kept) == 4)
+    assert time.perf_counter() - began >= sum(kept[:3]) * (1 + REST)
+
+
+async def test_waiting_is_no_work_to_rest_from() -> None:
+    looks = 0
+
+    async def look(_: Reference) -> None:
+        nonlocal looks
+        looks += 1
+        await asyncio.sleep(0.2)
+
+    async with working(look) as queue:
+        for _ in range(2):
+            queue.add(ref("a"))
+            await until_async(lambda: idle(queue))
+            assert queue._resting == {}  # noqa: SLF001
+    assert looks == 2
 
 
 async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

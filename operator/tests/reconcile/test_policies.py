@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import policies
-from shai_operator.reconcile.actions import Create, Delete, Emit, Plan, SetStatus
+from shai_operator.reconcile.actions import Create, Delete, Emit, Plan, Requeue, SetStatus
+from shai_operator.reconcile.conditions import UNSAID_SECONDS, timestamp
 from shai_operator.reconcile.objects import Inventory, reference
 from shai_operator.reconcile.seals import ANNOTATION, Seal
 from tests.reconcile.builders import SEAL, inventory
@@ -25,6 +26,11 @@ def policy(text: str = "policy p { read :- true. }", **more: Any) -> dict[str, A
         "spec": {"text": text, **more.pop("spec", {})},
         **more,
     }
+
+
+def created_at(moment: datetime) -> dict[str, Any]:
+    made = policy()
+    return {**made, "metadata": {**made["metadata"], "creationTimestamp": timestamp(moment)}}
 
 
 def reconcile(obj: dict[str, Any], revisions: list[Any], problem: str | None = "", *, used: bool = True) -> Plan:
@@ -83,8 +89,20 @@ def test_an_invalid_policy_gets_no_revision_and_says_why() -> None:
     assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["Invalid"]
 
 
-def test_what_is_not_yet_checked_is_unknown() -> None:
-    plan = reconcile(policy(), [], None)
+def test_what_is_not_yet_checked_says_nothing_at_first() -> None:
+    plan = reconcile(created_at(NOW), [], None)
+    assert plan.actions == [Requeue(UNSAID_SECONDS)]
+
+
+def test_what_was_said_of_a_spec_holds_until_it_is_checked_again() -> None:
+    said = {**policy(), "status": {"observedGeneration": 3}}
+    assert reconcile(said, [], None).actions == [Requeue(UNSAID_SECONDS)]
+    former = {**created_at(NOW - timedelta(days=1)), "status": {"observedGeneration": 2}}
+    assert conditions(reconcile(former, [], None))["Accepted"] == ("Unknown", "Checking")
+
+
+def test_what_is_not_checked_for_long_is_unknown() -> None:
+    plan = reconcile(created_at(NOW - timedelta(seconds=UNSAID_SECONDS)), [], None)
     assert created(plan) == []
     assert conditions(plan) == {"Accepted": ("Unknown", "Checking"), "Ready": ("Unknown", "Checking")}
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import rollout, rollout_state, rollout_steps
+from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.effects import Effect
 from shai_operator.reconcile.judging import Limits, Usage
 from shai_operator.reconcile.members import Sample
@@ -161,6 +162,12 @@ def test_nothing_is_judged_before_the_pause_is_over() -> None:
     worse = member(0, "new", samples=samples("new", denials=300))
     assert judged(worse, member(1, samples=samples("old")), now=seconds(59)).verdict == "Pending"
     assert judged(worse, member(1, samples=samples("old")), now=seconds(60)).verdict == "RollBack"
+
+
+def test_what_is_said_during_a_pause_does_not_change_with_the_clock() -> None:
+    said = {judged(member(0, "new"), now=seconds(passed)).condition.message for passed in range(60)}
+    (message,) = said
+    assert timestamp(seconds(60)) in message
 
 
 def test_a_step_that_passes_is_followed_by_the_next() -> None:
