@@ -5,6 +5,8 @@ If an object is added many times before it is reconciled, it is reconciled once.
 reconciled, it is reconciled once more. A failed reconciliation is repeated with growing delays. This is the contract of
 client-go's workqueue, for asyncio. Call all methods from the event loop.
 
+Namespaces take turns, so that thousands of objects of one do not delay those of others.
+
 An object whose reconciliation kept the event loop for long rests afterwards for some times as long. Of a pool with
 thousands of policies, each of which is an event, no more than a part of the time is spent on the pool.
 """
@@ -16,6 +18,7 @@ import contextlib
 import logging
 import random
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.cluster.client import ConflictError
@@ -37,6 +40,28 @@ _LEAST_REST_SECONDS = 0.05
 """Shorter rests save nothing."""
 
 
+class _Turns:
+    """The references that wait for a worker: one of each namespace, then the next of each."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[Reference]] = {}
+        """By namespace, the one whose turn is next first. None is empty."""
+        self._number = asyncio.Semaphore(0)
+
+    def put(self, ref: Reference) -> None:
+        self._waiting.setdefault(ref.namespace, deque()).append(ref)
+        self._number.release()
+
+    async def get(self) -> Reference:
+        await self._number.acquire()
+        space = next(iter(self._waiting))
+        waiting = self._waiting.pop(space)
+        ref = waiting.popleft()
+        if waiting:
+            self._waiting[space] = waiting
+        return ref
+
+
 class WorkQueue:
     """Runs ``reconcile`` for each added object, on a fixed number of workers.
 
@@ -46,7 +71,7 @@ class WorkQueue:
     def __init__(self, reconcile: Callable[[Reference], Coroutine[Any, Any, float | None]], workers: int) -> None:
         self._reconcile = reconcile
         self._workers = workers
-        self._ready: asyncio.Queue[Reference] = asyncio.Queue()
+        self._ready = _Turns()
         self._waiting: set[Reference] = set()  # in _ready
         self._running: set[Reference] = set()
         self._again: set[Reference] = set()  # added while running or resting
@@ -61,7 +86,7 @@ class WorkQueue:
             self._again.add(ref)
         elif ref not in self._waiting:
             self._waiting.add(ref)
-            self._ready.put_nowait(ref)
+            self._ready.put(ref)
             QUEUE_DEPTH.set(len(self._waiting))
 
     def add_after(self, ref: Reference, seconds: float) -> None:

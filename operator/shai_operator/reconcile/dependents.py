@@ -33,7 +33,7 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
     """Yield the references that depend on an object that was created, changed (from ``before``) or deleted."""
     kind, space = obj["kind"], namespace(obj)
     if kind in {"AnalysisRun", "TaskRun"}:
-        yield from _of_run(obj, space) if kind == "AnalysisRun" else _of_task_run(obj, inventory)
+        yield from _of_run(obj, space) if kind == "AnalysisRun" else _of_task_run(obj, before, inventory)
         return
     if kind in _KINDS and _redefined(before, obj):
         yield Reference(DEFINITIONS, "", space)
@@ -88,9 +88,19 @@ def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> It
         for other in inventory.all(kind, space):
             if spec(other).get("pipeline") == name(obj):
                 yield reference(other)
+    yield from map(reference, _runs(obj, before, inventory))
+
+
+def _runs(pipeline: Object, before: Object | None, inventory: Inventory) -> Iterator[Object]:
+    """Yield the unfinished runs of a pipeline: all if it was redefined or deleted, otherwise those that come next."""
+    space = namespace(pipeline)
+    if not _redefined(before, pipeline):
+        for task in references.tasks(pipeline):
+            yield from task_run_members.next_of(inventory, space, name(pipeline), task)
+        return
     for run in inventory.all("TaskRun", space):
-        if spec(run).get("pipeline") == name(obj) and not task_run_members.finished(run):
-            yield reference(run)
+        if spec(run).get("pipeline") == name(pipeline) and not task_run_members.finished(run):
+            yield run
 
 
 def _of_pool(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
@@ -127,13 +137,13 @@ def _of_run(run: Object, space: str) -> Iterator[Reference]:
     yield Reference("Pipeline", space, str(spec(run).get("pipeline", "")))
 
 
-def _of_task_run(run: Object, inventory: Inventory) -> Iterator[Reference]:
-    """Yield its pipeline, which keeps only the last runs, and the runs that may wait for this one."""
+def _of_task_run(run: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    """Yield its pipeline, which keeps only the last runs, and the runs whose turn may come with the change."""
     space, pipeline = namespace(run), str(spec(run).get("pipeline", ""))
     yield Reference("Pipeline", space, pipeline)
-    for other in task_run_members.of_task(inventory, space, pipeline, str(spec(run).get("task", ""))):
-        if not task_run_members.finished(other) and name(other) != name(run):
-            yield reference(other)
+    is_new = before is None and inventory.get(reference(run)) is not None
+    if not is_new:
+        yield from map(reference, task_run_members.next_of(inventory, space, pipeline, str(spec(run).get("task", ""))))
 
 
 def _redefined(before: Object | None, after: Object) -> bool:

@@ -6,7 +6,8 @@ An object is the JSON of the API server, not copied and never altered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import bisect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +17,9 @@ API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/release"
 FORCE_DELETE = f"{GROUP}/force-delete"
 """Annotation: when the object is deleted, give up on hosts that cannot be reached."""
+
+BRING_UP = "BringUp"
+"""The trigger of TaskRuns that the operator makes because a member needs them before it serves."""
 
 Object = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -147,6 +151,8 @@ class Inventory:
     _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
     _revisions: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
     """Genuine PolicyRevisions by namespace and policy, and name: a policy has few of them, a namespace has many."""
+    _runs: dict[tuple[str, str, str], list[Object]] = field(default_factory=dict)
+    """TaskRuns by namespace, pipeline and task, in the order of `_turn`: a person may make thousands."""
     _derived: dict[Reference, dict[Callable[[Object], Any], Any]] = field(default_factory=dict)
 
     def put(self, obj: Object) -> None:
@@ -163,6 +169,8 @@ class Inventory:
                 self._forged[ref.namespace, ref.name] = obj
                 return
             self._revisions.setdefault(_of_policy(obj), {})[ref.name] = obj
+        if ref.kind == "TaskRun":
+            bisect.insort(self._runs.setdefault(_of_task(obj), []), obj, key=_turn)
         self._objects[ref.kind].setdefault(ref.namespace, {})[ref.name] = obj
 
     def remove(self, ref: Reference) -> None:
@@ -173,6 +181,8 @@ class Inventory:
             self._forged.pop((ref.namespace, ref.name), None)
             if gone is not None:
                 self._revisions[_of_policy(gone)].pop(ref.name)
+        if ref.kind == "TaskRun" and gone is not None:
+            del self._runs[_of_task(gone)][self.turn(gone)]
 
     def forged(self, namespace: str | None = None) -> list[Object]:
         """List the PolicyRevisions that the operator did not make, by name. All other methods ignore them."""
@@ -182,6 +192,14 @@ class Inventory:
         """List the PolicyRevisions of a policy by name."""
         known = self._revisions.get((namespace(policy), name(policy)), {})
         return [known[called] for called in sorted(known)]
+
+    def runs(self, namespace: str, pipeline: str, task: str) -> Sequence[Object]:
+        """List the TaskRuns of a task in the order of their turns: those that members need, then the oldest."""
+        return self._runs.get((namespace, pipeline, task), ())
+
+    def turn(self, run: Object) -> int:
+        """Return how many TaskRuns of the same task come before a run."""
+        return bisect.bisect_left(self._runs.get(_of_task(run), ()), _turn(run), key=_turn)
 
     def get(self, ref: Reference) -> Object | None:
         """Return an object, or None."""
@@ -211,3 +229,11 @@ class Inventory:
 
 def _of_policy(revision: Object) -> tuple[str, str]:
     return namespace(revision), str(spec(revision).get("policy"))
+
+
+def _of_task(run: Object) -> tuple[str, str, str]:
+    return namespace(run), str(spec(run).get("pipeline")), str(spec(run).get("task"))
+
+
+def _turn(run: Object) -> tuple[bool, str, str]:
+    return spec(run).get("trigger") != BRING_UP, created(run), name(run)

@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import attempts, conditions, tenancy
 from shai_operator.reconcile.conditions import UNKNOWN, Condition
-from shai_operator.reconcile.objects import created, deleting, name, namespace, spec, status, uid
+from shai_operator.reconcile.objects import deleting, name, namespace, spec, status, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from shai_operator.reconcile.objects import Inventory, Object
 
 SUCCEEDED = "Succeeded"
-BRING_UP = "BringUp"
 _EXAMPLES = 3
+_NEXT = 16
+"""So many runs of a task are looked at when something has changed for them. A person may make thousands."""
+_LOOK_AGAIN_SECONDS, _LONGEST_SECONDS = 5.0, 300.0
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,15 @@ def finished(run: Object) -> bool:
     return known is not None and known["status"] != UNKNOWN
 
 
-def of_task(inventory: Inventory, space: str, pipeline: str, task: str) -> list[Object]:
-    """List the runs of a task, in the order in which they take their turns."""
-    listed = [
-        run
-        for run in inventory.all("TaskRun", space)
-        if spec(run).get("pipeline") == pipeline and spec(run).get("task") == task
-    ]
-    return sorted(listed, key=lambda run: (spec(run).get("trigger") != BRING_UP, created(run), name(run)))
+def next_of(inventory: Inventory, space: str, pipeline: str, task: str) -> Iterator[Object]:
+    """Yield the unfinished runs of a task whose turn may come next: the first ones. The others look for themselves."""
+    runs = inventory.runs(space, pipeline, task)
+    yield from islice((run for run in runs if not finished(run)), _NEXT)
+
+
+def look_again(run: Object, inventory: Inventory) -> float:
+    """Return after how many seconds a run that waits looks for its turn: the longer, the more are before it."""
+    return min(_LOOK_AGAIN_SECONDS * (1 + inventory.turn(run) // _NEXT), _LONGEST_SECONDS)
 
 
 def choose(run: Object, members: Sequence[Member], inventory: Inventory) -> Member | Condition:
@@ -88,9 +92,8 @@ def _waits_for(run: Object, members: Sequence[Member], chosen: Member | None) ->
 
 def _ahead(run: Object, members: Sequence[Member], chosen: Member, inventory: Inventory) -> str:
     """Return the name of the run that goes before this one on a member; empty: it is this one's turn."""
-    others = of_task(inventory, namespace(run), str(spec(run)["pipeline"]), str(spec(run)["task"]))
     before = True
-    for other in others:
+    for other in inventory.runs(namespace(run), str(spec(run)["pipeline"]), str(spec(run)["task"])):
         if uid(other) == uid(run):
             before = False
         elif not finished(other):

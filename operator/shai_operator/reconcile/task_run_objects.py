@@ -10,6 +10,7 @@ from shai_operator.reconcile import conditions, task_run_members
 from shai_operator.reconcile.actions import Delete, Plan
 from shai_operator.reconcile.objects import (
     API_VERSION,
+    BRING_UP,
     created,
     deleting,
     name,
@@ -31,7 +32,7 @@ _INHERITED = ("retries", "timeoutSeconds", "ttlSecondsAfterFinished")
 
 def unfinished(inventory: Inventory, space: str, pipeline: str, task: str, member: str) -> Object | None:
     """Return the run for which a member that needs a task has to wait; None: one has to be made."""
-    for run in task_run_members.of_task(inventory, space, pipeline, task):
+    for run in inventory.runs(space, pipeline, task):
         on = spec(run).get("member") or status(run).get("member")
         if on == member and not task_run_members.finished(run) and not deleting(run):
             return run
@@ -57,7 +58,7 @@ def made(pipeline: Object, task: str, member: str, suffix: str) -> dict[str, Any
             "pipeline": name(pipeline),
             "task": task,
             "member": member,
-            "trigger": task_run_members.BRING_UP,
+            "trigger": BRING_UP,
             **{field: settings[field] for field in _INHERITED if field in settings},
         },
     }
@@ -76,7 +77,7 @@ def history(pipeline: Object, inventory: Inventory) -> Plan:
     kept: dict[tuple[str, str, bool], list[Object]] = defaultdict(list)
     for run in inventory.all("TaskRun", namespace(pipeline)):
         wanted = spec(run)
-        own = wanted.get("pipeline") == name(pipeline) and wanted.get("trigger") == task_run_members.BRING_UP
+        own = wanted.get("pipeline") == name(pipeline) and wanted.get("trigger") == BRING_UP
         if own and task_run_members.finished(run) and not deleting(run):
             good = conditions.holds(run, task_run_members.SUCCEEDED)
             kept[str(wanted["task"]), str(wanted.get("member", "")), good].append(run)

@@ -260,7 +260,7 @@ def _begin(decision: Decision, seen: _Seen) -> None:
     chosen = task_run_members.choose(run, seen.members, seen.inventory)
     if isinstance(chosen, Condition):
         _write(decision.plan, seen, chosen, known)
-        decision.plan.add(Requeue(_LOOK_AGAIN_SECONDS))
+        decision.plan.add(Requeue(task_run_members.look_again(run, seen.inventory)))
         return
     if FINALIZER not in finalizers(run):
         # A run that is deleted must not leave its task behind. When the finalizer is written, the run comes again.

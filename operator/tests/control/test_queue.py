@@ -227,3 +227,21 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
         assert {obj for obj in added if looked[obj] <= added[obj]} == set()
 
     asyncio.run(run())
+
+
+async def test_namespaces_take_turns_however_many_objects_one_has() -> None:
+    looked: list[Reference] = []
+
+    async def look(obj: Reference) -> None:
+        looked.append(obj)
+
+    async with working(look, workers=1) as queue:
+        for number in range(1000):
+            queue.add(Reference("TaskRun", "many", str(number)))
+        mine = [Reference("Task", "few", str(number)) for number in range(3)]
+        for obj in (*mine, Reference("JailPool", "", "one")):
+            queue.add(obj)
+        await until_async(lambda: idle(queue))
+    assert len(looked) == 1004
+    assert [obj for obj in looked[:10] if obj.namespace == "few"] == mine
+    assert Reference("JailPool", "", "one") in looked[:4]
