@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile import definitions, dependents, references, shares, tenancy
+from shai_operator.reconcile import definitions, dependents, references, shares, sizes, tenancy
 from shai_operator.reconcile.bundles import ReleaseError
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Reference, name, reference, uid
@@ -59,9 +59,11 @@ class Verdicts:
 
     async def _judge_all(self, ref: Reference) -> None:
         inventory = self._loop.inventory
-        shared = [obj for kind in _KINDS for obj in inventory.all(kind, ref.name)]
-        pipelines = inventory.all("Pipeline", ref.name)
-        present = {reference(obj): obj for obj in [*shared, *pipelines]}
+        everything = [obj for kind in (*_KINDS, "Pipeline") for obj in inventory.all(kind, ref.name)]
+        present = {reference(obj): obj for obj in everything}
+        beyond = sizes.beyond(everything, inventory)
+        shared = [obj for obj in everything if obj["kind"] in _KINDS and reference(obj) not in beyond]
+        pipelines = [obj for obj in everything if obj["kind"] == "Pipeline" and reference(obj) not in beyond]
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         # Pipelines of two pools run on two monitors, and may have the same paths.
@@ -74,7 +76,8 @@ class Verdicts:
         for gone in [known for known in self.found if known.namespace == ref.name and known not in present]:
             del self.found[gone], self._checked[gone]
         for target, obj in present.items():
-            self._judge(target, obj, _verdict(obj, problems.get(target, ()), parameters))
+            too_much = Verdict(beyond[target]) if target in beyond else None
+            self._judge(target, obj, too_much or _verdict(obj, problems.get(target, ()), parameters))
 
     async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
         """Check a pool's pipelines together; if the wrong one of two with the same conduits got them, check again."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 from shai_operator.control.loop import Loop
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.reconcile import dependents
-from shai_operator.reconcile.objects import Inventory, Reference, reference
+from shai_operator.reconcile.objects import Inventory, Reference, name, reference
+from shai_operator.reconcile.sizes import MOST_BYTES
 from tests.reconcile.builders import inventory, resource
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ UNUSED = resource("Task", "unused")
 DEFINITIONS = Reference("Definitions", "", "search")
 
 
-async def checked(known: Inventory) -> Verdicts:
-    """Return the verdicts of a parser that finds no problem."""
+async def checked(known: Inventory, asked: list[str] | None = None) -> Verdicts:
+    """Return the verdicts of a parser that finds no problem; ``asked`` gets the names of the objects."""
 
-    async def check(_: object, *, alone: bool) -> SimpleNamespace:
+    async def check(objects: list[Object], *, alone: bool) -> SimpleNamespace:
         del alone
+        if asked is not None:
+            asked[:] = [name(obj) for obj in objects]
         return SimpleNamespace(problems=(), parameters={})
 
     loop = Loop(known, cast("Executor", None))
@@ -67,3 +70,22 @@ def test_what_was_changed_and_changed_back_is_checked_again() -> None:
     known = inventory(PIPELINE, TASK)
     assert DEFINITIONS in set(dependents.of(again(TASK), TASK, known))
     assert DEFINITIONS not in set(dependents.of(TASK, TASK, known))
+
+
+async def test_what_a_namespace_may_define_is_limited_and_the_newest_is_too_much() -> None:
+    half = {"text": "x" * (MOST_BYTES // 2)}
+    policies = [
+        resource("Policy", called, half, creationTimestamp=f"2026-06-01T12:00:0{number}Z")
+        for called, number in (("new", 2), ("old", 1))
+    ]
+    known = inventory(*policies, PIPELINE, TASK)
+    asked: list[str] = []
+    verdicts = await checked(known, asked)
+    assert (
+        "the definitions of the namespace, older ones first, have more than"
+        in verdicts.found[reference(policies[0])].problem
+    )
+    assert not any(verdicts.found[reference(obj)].problem for obj in (policies[1], PIPELINE, TASK))
+    assert sorted(asked) == ["old", "p", "t"], "the parser does not get it"
+    known.remove(reference(policies[1]))
+    assert not (await checked(known)).found[reference(policies[0])].problem
