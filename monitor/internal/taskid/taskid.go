@@ -62,8 +62,10 @@ func (r Registry) OrDefault() Registry {
 
 // entry is one assigned number.
 type entry struct {
-	ID       uint32 `json:"id"`
-	Data     string `json:"data"` // the data directory
+	ID   uint32 `json:"id"`
+	Data string `json:"data"` // the data directory
+	// Mark distinguishes the directory from a later one at the same path. "": it is not known.
+	Mark     string `json:"mark,omitempty"`
 	Pipeline string `json:"pipeline"`
 	Task     string `json:"task,omitempty"` // "": the pipeline itself
 }
@@ -75,7 +77,9 @@ type Numbers struct {
 }
 
 // Of returns the numbers of a pipeline and of those tasks of it, always the same ones. Others
-// get a number only when the data directory, with all files of that user, no longer exists.
+// get a number only when the data directory, with all files of that user, no longer exists;
+// so do those of a data directory that is made anew at its path. What users have left
+// elsewhere, such as in /tmp, is then nobody's.
 func (r Registry) Of(data, pipeline string, tasks ...string) (Numbers, error) {
 	numbers, err := r.of(data, pipeline, tasks)
 	if err != nil {
@@ -97,14 +101,18 @@ func (r Registry) of(data, pipeline string, tasks []string) (numbers Numbers, er
 	if err != nil {
 		return numbers, err
 	}
-	assigned := assignment{Range: r.Range, taken: taken}
+	mark, err := markOf(data)
+	if err != nil {
+		return numbers, fmt.Errorf("recognize data directory %s: %w", data, err)
+	}
+	assigned := assignment{Range: r.Range, data: data, mark: mark, taken: taken}
 	// The pipeline comes first. Monitors of earlier versions take the first number with its name.
-	if numbers.Pipeline, err = assigned.number(data, pipeline, ""); err != nil {
+	if numbers.Pipeline, err = assigned.number(pipeline, ""); err != nil {
 		return Numbers{}, err
 	}
 	numbers.Tasks = map[string]uint32{}
 	for _, task := range tasks {
-		if numbers.Tasks[task], err = assigned.number(data, pipeline, task); err != nil {
+		if numbers.Tasks[task], err = assigned.number(pipeline, task); err != nil {
 			return Numbers{}, err
 		}
 	}
@@ -114,56 +122,94 @@ func (r Registry) of(data, pipeline string, tasks []string) (numbers Numbers, er
 	return numbers, err
 }
 
-// assignment is a registry that is being changed.
+// assignment is a registry that is being changed for a data directory.
 type assignment struct {
 	Range
-	taken     []entry
-	isChanged bool
+	data, mark string
+	taken      []entry
+	isChanged  bool
 }
 
 // number returns the number of a pipeline, or of a task, and takes a free one if it has none.
-func (a *assignment) number(data, pipeline, task string) (uint32, error) {
-	for _, e := range a.taken {
-		if e.Data == data && e.Pipeline == pipeline && e.Task == task && a.First <= e.ID && e.ID <= a.Last {
+func (a *assignment) number(pipeline, task string) (uint32, error) {
+	own := 0
+	for i, e := range a.taken {
+		if !a.isOwn(e) {
+			continue
+		}
+		own++
+		if e.Pipeline == pipeline && e.Task == task && a.First <= e.ID && e.ID <= a.Last {
+			if e.Mark != a.mark { // of an earlier version
+				a.taken[i].Mark, a.isChanged = a.mark, true
+			}
 			return e.ID, nil
 		}
 	}
+	if own >= a.share() {
+		return 0, fmt.Errorf("data directory %s has had %d pipelines and tasks, and gets no more of %d-%d: the other monitors of this machine need "+
+			"some; give a longer range (shai monitor --task-ids), or make the data directory anew", a.data, own, a.First, a.Last)
+	}
+	last := a.last()
 	if !a.isChanged {
-		used, err := inUse(a.taken, data)
+		used, err := a.inUse()
 		if err != nil {
 			return 0, err
 		}
 		a.taken, a.isChanged = used, true
 	}
-	id, err := a.free(a.taken)
+	id, err := a.free(last)
 	if err != nil {
 		return 0, err
 	}
-	a.taken = append(a.taken, entry{id, data, pipeline, task})
+	a.taken = append(a.taken, entry{id, a.data, a.mark, pipeline, task})
 	return id, nil
 }
 
-// free returns the first number after the highest assigned one, or else any free one: a
-// number stays unused as long as possible before it is reused. Numbers of the machine's accounts
-// are not free.
-func (r Range) free(taken []entry) (uint32, error) {
-	used, next := map[uint32]bool{}, r.First
-	for _, e := range taken {
-		used[e.ID] = true
-		if e.ID >= next && e.ID < r.Last {
-			next = e.ID + 1
+// isOwn reports whether a number is of this data directory, and not of an earlier one at its path.
+func (a *assignment) isOwn(e entry) bool {
+	return e.Data == a.data && (e.Mark == a.mark || e.Mark == "" || a.mark == "")
+}
+
+// share returns how many numbers a data directory may have. Whoever writes its pipelines
+// could otherwise take all of the machine's.
+func (r Range) share() int {
+	const few, part = 1000, 10
+	size := int(r.Last - r.First + 1)
+	if size < few {
+		return size
+	}
+	return size / part
+}
+
+// last returns the highest assigned number, or the one before the range.
+func (a *assignment) last() uint32 {
+	last := a.First - 1
+	for _, e := range a.taken {
+		if e.ID <= a.Last {
+			last = max(last, e.ID)
 		}
 	}
-	for range r.Last - r.First + 1 {
+	return last
+}
+
+// free returns the first free number after this one, or else any: a number stays unused as long
+// as possible before it is reused. Numbers of the machine's accounts are not free.
+func (a *assignment) free(last uint32) (uint32, error) {
+	used, next := map[uint32]bool{}, last+1
+	for _, e := range a.taken {
+		used[e.ID] = true
+	}
+	for range a.Last - a.First + 1 {
+		if next > a.Last {
+			next = a.First
+		}
 		if !used[next] && !isAccount(next) {
 			return next, nil
 		}
-		if next++; next > r.Last {
-			next = r.First
-		}
+		next++
 	}
 	return 0, fmt.Errorf("all of %d-%d are taken, one for each pipeline and each task that this machine has had, or are accounts; give more "+
-		"(shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+		"(shai monitor --task-ids), or remove data directories that are not needed", a.First, a.Last)
 }
 
 // isAccount reports whether the machine has a user or a group of this number.
@@ -174,23 +220,23 @@ func isAccount(id uint32) bool {
 	return noUser == nil || noGroup == nil
 }
 
-// inUse removes the numbers of data directories that no longer exist and that no process
-// has. If a directory was only moved, its number stays in use as long as a task runs.
-func inUse(taken []entry, data string) ([]entry, error) {
+// inUse returns the numbers without those of data directories that no longer exist and that
+// no process has. If a directory was only moved, its number stays in use as long as a task runs.
+func (a *assignment) inUse() ([]entry, error) {
 	var gone []uint32
-	for _, e := range taken {
-		if e.Data != data && isGone(e.Data) {
+	for _, e := range a.taken {
+		if !a.isOwn(e) && (e.Data == a.data || isGone(e.Data)) {
 			gone = append(gone, e.ID)
 		}
 	}
 	if len(gone) == 0 {
-		return taken, nil
+		return a.taken, nil
 	}
 	running, err := running(gone)
 	if err != nil {
 		return nil, fmt.Errorf("check whether processes have the users of removed data directories: %w", err)
 	}
-	return slices.DeleteFunc(taken, func(e entry) bool {
+	return slices.DeleteFunc(a.taken, func(e entry) bool {
 		return slices.Contains(gone, e.ID) && !running[e.ID]
 	}), nil
 }
