@@ -10,7 +10,8 @@ import (
 )
 
 // markName is an extended attribute that only the superuser reads and writes (xattr(7)), so no
-// task can make its directory another one. Copies of the directory do not have it.
+// task can make its directory another one. Copies have it only if root makes them with extended
+// attributes.
 const markName = "trusted.shai.data"
 
 // markOf returns what distinguishes a data directory from others that were or will be at its

@@ -28,7 +28,7 @@ func TestADataDirectoryThatIsMadeAnewGetsOtherNumbers(t *testing.T) {
 	}
 }
 
-func TestMarksAreNotCopied(t *testing.T) {
+func TestDirectoriesHaveMarksOfTheirOwn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	mark := makeMarked(t, data)
 	if again, err := markOf(data); again != mark || err != nil {

@@ -56,7 +56,9 @@ class MemberReadingController:
         called = member_readings.pool(reading, self._loop.inventory)
         seen = self._pools.members(called) if called else None
         silent = self._silent(called, seen) if seen is not None and seen.all_looked_at() else None
-        decision = member_readings.reconcile(reading, silent, known, self._loop.inventory, datetime.now(UTC))
+        decision = member_readings.reconcile(
+            reading, silent, known, self._loop.inventory, datetime.now(UTC), asked=self._asked
+        )
         wait = await self._executor.execute(decision.plan)
         if known is not None:
             self._jobs.forget(key)  # what was answered is written

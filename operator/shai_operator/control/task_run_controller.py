@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.control.jobs import CancelledError
 from shai_operator.monitors import reading
 from shai_operator.monitors.errors import MonitorError
-from shai_operator.reconcile import attempts, references, task_runs
+from shai_operator.reconcile import attempts, references, shares, task_runs
 from shai_operator.reconcile.attempts import Ending, Reason
 from shai_operator.reconcile.objects import namespace, spec, status
 from shai_operator.reconcile.task_run_members import Member
@@ -99,12 +99,12 @@ class TaskRunController:
         pool = inventory.find("JailPool", "", called)
         if pool is None:
             return ()
-        rows = status(pool).get("members")
-        if rows is None:
+        if status(pool).get("members") is None:
             return None
         seen = self._pools.members(called)
-        found = [(int(row.get("ordinal", 0)), str(row["name"]), bool(row.get("drainingSince"))) for row in rows]
-        return [_member(run, name, seen, leaving=leaving) for _, name, leaving in sorted(found)]
+        # Members of other namespaces may have a pipeline and a task of the same names in force.
+        own = shares.rows(pool, namespace(run), inventory)
+        return [_member(run, str(row["name"]), seen, leaving=bool(row.get("drainingSince"))) for row in own]
 
 
 def _member(run: Object, name: str, seen: MemberObserver | None, *, leaving: bool) -> Member:

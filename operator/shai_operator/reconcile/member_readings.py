@@ -19,9 +19,9 @@ from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, 
 from shai_operator.reconcile.objects import created, deleting, generation, name, namespace, reference, spec, status, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.objects import Inventory, Object, Reference
 
 SUCCEEDED = "Succeeded"
 WRITER = "shai-operator"
@@ -89,11 +89,14 @@ def reconcile(
     known: Answered | Failed | None,
     inventory: Inventory,
     now: datetime,
+    *,
+    asked: Collection[Reference] = (),
 ) -> Decision:
     """Decide the next step of a reading.
 
     ``silent`` says of each member of the pool that cannot be asked why; None: the members are not known yet. ``known``
-    is what a member has answered; None: none was asked, or has not answered yet.
+    is what a member has answered; None: none was asked, or has not answered yet. ``asked`` are the readings for which
+    members were asked.
     """
     decision = Decision()
     completed = status(reading).get("completionTime")
@@ -102,7 +105,7 @@ def reconcile(
         decision.plan.add(Delete(reference(reading), uid(reading)) if left <= 0 else Requeue(left))
     elif not deleting(reading):
         target = _target(reading, known.member if known else "", inventory)
-        target = target if known else _crowded(reading, inventory) or target
+        target = target if known else _crowded(reading, inventory, asked) or target
         chosen = target if isinstance(target, Condition) or known else _choose(reading, target, silent)
         if isinstance(chosen, Ask):
             decision.request = chosen
@@ -146,14 +149,19 @@ def _target(reading: Object, asked: str, inventory: Inventory) -> _Target | Cond
     return Condition(SUCCEEDED, FALSE, "NoSuchMember", message)
 
 
-def _crowded(reading: Object, inventory: Inventory) -> Condition | None:
-    """Refuse a reading when too many of its namespace are before it: they would fill the operator's memory."""
-    before = [
-        other
-        for other in inventory.all("MemberReading", namespace(reading))
-        if (created(other), name(other)) < (created(reading), name(reading))
-        and (status(other).get("sealed") or not status(other).get("completionTime"))
-    ]
+def _crowded(reading: Object, inventory: Inventory, asked: Collection[Reference]) -> Condition | None:
+    """Refuse a reading when too many others of its namespace take memory of the operator, or are before it."""
+
+    def counts(other: Object) -> bool:
+        if status(other).get("completionTime"):
+            return bool(status(other).get("sealed"))
+        earlier = (created(other), name(other)) < (created(reading), name(reading))
+        return earlier or reference(other) in asked
+
+    if reference(reading) in asked:
+        return None
+    others = (other for other in inventory.all("MemberReading", namespace(reading)) if name(other) != name(reading))
+    before = list(filter(counts, others))
     if len(before) < MOST:
         return None
     message = f"{MOST} readings of namespace {namespace(reading)} are being answered, or wait to be fetched; try again"

@@ -128,3 +128,16 @@ async def test_where_a_monitor_is_that_does_not_answer_is_not_for_authors(tmp_pa
         assert found[:2] == ("Unknown", "Running")
         assert "does not answer or is not ready, of which the JailPool's status says more" in found[2]
         assert "gone.sock" not in json.dumps(world.inventory.get(reference(RUN)))
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_no_member_of_another_namespace_is_asked_whatever_it_has_in_force(tmp_path: Path, *, named: bool) -> None:
+    async with serving(tmp_path) as world:
+        world.answers = {"PUT": GOES_ON, "GET": (200, {"state": "Succeeded", "exitStatus": 0})}
+        foreign = {"name": "default-0", "ordinal": 0, "namespace": "other", "namespaceUID": "uid-other-1"}
+        world.inventory.put(resource("JailPool", "default", FOR_SEARCH, {"members": [foreign]}))
+        if named:
+            world.inventory.put({**RUN, "spec": {**RUN["spec"], "member": "default-0"}})
+        found = await world.look()
+        assert (found[:2], world.asked) == (("Unknown", "Pending"), [])
+        assert found[2].count("default-0") == int(named), "other namespaces' members are not named"

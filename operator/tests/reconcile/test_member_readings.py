@@ -171,6 +171,14 @@ def test_a_namespace_does_not_fill_the_operator_s_memory() -> None:
     answered = member_readings.reconcile(reading(LOG), {}, Answered("default-1", "c2VhbGVk"), base, NOW)
     assert succeeded(answered) == ("True", "Complete"), "who was asked already may answer"
 
+    # Of one second: what has been asked counts, whatever its name.
+    crowd = [resource("MemberReading", f"z{number:02}", reading(LOG)["spec"]) for number in range(member_readings.MOST)]
+    known = inventory(pool("search"), PIPELINE, *crowd)
+    asked = {reference(one) for one in crowd}
+    decision = member_readings.reconcile(reading(LOG), {}, None, known, NOW, asked=asked)
+    assert (succeeded(decision), decision.request) == (("False", "TooMany"), None)
+    assert member_readings.reconcile(crowd[-1], {}, None, known, NOW, asked=asked).request is not None, "it goes on"
+
 
 def test_a_failure_is_written() -> None:
     decision = decide(LOG, known=Failed("default-1", "NotRecorded", "it cannot record"))

@@ -10,7 +10,7 @@ import pytest
 from shai_operator.reconcile.tenancy import DISCARD
 from testing.operators import Operator
 from testing.waiting import until
-from tests.running.objects import apply, await_condition, pipeline, policy, share, task
+from tests.running.objects import apply, await_condition, message, pipeline, policy, resource, share, task
 from tests.running.small_pools import PATIENCE_SECONDS, ROLLOUT, SmallPool
 
 if TYPE_CHECKING:
@@ -80,6 +80,17 @@ def test_data_never_change_their_namespace_without_an_administrator_s_hand(
     assert writers(pool) == owners(pool)
     users = [lines[0].split()[1] for lines in marks(pool).values()]
     assert len(set(users)) == len(users), "each member's tasks have a user of their own"
+
+    # A run is for the namespace's own member, although the other one has a task of the same name in force.
+    theirs = next(member for member, spaces in owners(pool).items() if spaces == {second})
+    for called, member in (("any", {}), ("theirs", {"member": theirs})):
+        apply(devcluster, first, resource("TaskRun", called, pipeline="p", task="mark", **member))
+    await_condition(devcluster, "TaskRun", first, "any", "Succeeded", ("True", "Complete"))
+    pending = await_condition(devcluster, "TaskRun", first, "theirs", "Succeeded", ("Unknown", "Pending"))
+    assert "which the pipeline's pool does not have" in message(pending, "Succeeded")
+    assert writers(pool) == owners(pool)
+    assert len(marks(pool)[theirs]) == 1, "the other namespace's task has run for itself only"
+    devcluster.kubectl("-n", first, "delete", "taskrun", "theirs")
     before = marks(pool)
 
     # A namespace that may not use the pool any more: its member runs nothing, and keeps its data.
