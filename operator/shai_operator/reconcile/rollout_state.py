@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile.conditions import MESSAGE_LIMIT, timestamp
+from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.judging import Limits, Usage
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.conditions import Condition
     from shai_operator.reconcile.effects import Effect
     from shai_operator.reconcile.members import Sample
+
+MESSAGE_LIMIT = 1024
+"""Characters of what a status says of a rollout. A JailPool has rollouts of some hundred namespaces, and no object is
+larger than about 1.5 MB."""
 
 
 @dataclass(frozen=True)

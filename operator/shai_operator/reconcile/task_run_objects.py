@@ -31,10 +31,14 @@ _INHERITED = ("retries", "timeoutSeconds", "ttlSecondsAfterFinished")
 
 
 def unfinished(inventory: Inventory, space: str, pipeline: str, task: str, member: str) -> Object | None:
-    """Return the run for which a member that needs a task has to wait; None: one has to be made."""
+    """Return the run that was made because a member needs a task; None: one has to be made.
+
+    One by hand would have a member wait for its retries, and fail with its time-out.
+    """
     for run in inventory.runs(space, pipeline, task):
         on = spec(run).get("member") or status(run).get("member")
-        if on == member and not task_run_members.finished(run) and not deleting(run):
+        needed = spec(run).get("trigger") == BRING_UP
+        if needed and on == member and not task_run_members.finished(run) and not deleting(run):
             return run
     return None
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Thousands of TaskRuns of one task: what one of them changes concerns a few others, in the order of their turns."""
+"""TaskRuns of one task beside one another: their turns, and which a member waits for.
+
+There may be thousands: what one of them changes concerns a few others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shai_operator.reconcile import dependents, task_run_members
+from shai_operator.reconcile import dependents, task_run_members, task_run_objects
 from shai_operator.reconcile.objects import BRING_UP, name, reference
 from tests.reconcile.builders import condition, inventory, resource
 
@@ -69,3 +72,11 @@ def test_who_waits_for_many_looks_seldom(runs: list[Object]) -> None:
     assert waits == sorted(waits)
     assert waits[0] == 5
     assert 60 < waits[-1] <= 300
+
+
+def test_a_member_waits_for_no_run_by_hand() -> None:
+    """It would fail with the run's time-out, and wait for its retries."""
+    by_hand, needed = run(1, member="m"), run(2, member="m", trigger=BRING_UP)
+    assert task_run_objects.unfinished(inventory(by_hand), *TASK, "m") is None
+    assert task_run_objects.unfinished(inventory(by_hand, needed), *TASK, "m") == needed
+    assert task_run_objects.unfinished(inventory(needed), *TASK, "n") is None
