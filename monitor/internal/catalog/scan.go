@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"shai.dev/monitor/policy"
 )
@@ -38,6 +39,9 @@ func (c *Catalog) RegisterFiles(ctx context.Context, data string, progress Progr
 		err := filepath.WalkDir(filepath.Join(data, root), func(path string, entry fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
+			}
+			if errors.Is(err, syscall.ENAMETOOLONG) {
+				return fs.SkipDir // as for names that checkName refuses; a task can make such directories
 			}
 			if err != nil || !entry.Type().IsRegular() {
 				return err
