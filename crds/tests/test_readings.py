@@ -36,8 +36,9 @@ def reader(
     user.close()
 
 
-def create(user: Cluster, space: str, called: str) -> httpx2.Response:
+def create(user: Cluster, space: str, called: str, **metadata: list[str]) -> httpx2.Response:
     body: dict[str, Any] = good("MemberReading", "", ("user", called))
+    body["metadata"] |= metadata
     return user.request("POST", path("MemberReading", space), body, dryRun="All")
 
 
@@ -48,3 +49,10 @@ def test_a_reading_is_in_the_name_of_who_creates_it(reader: tuple[Cluster, str],
         answer = create(user, space, other)
         assert answer.status_code in (403, 422), answer.text
         assert f"who creates the object: {called}" in answer.text or other == ""
+
+
+def test_a_reading_is_not_kept_by_finalizers(reader: tuple[Cluster, str], space: str) -> None:
+    user, called = reader
+    answer = create(user, space, called, finalizers=["example.com/stay"])
+    assert answer.status_code == 403, answer.text
+    assert "metadata.finalizers has to be empty" in answer.text

@@ -164,6 +164,8 @@ def test_a_namespace_does_not_fill_the_operator_s_memory() -> None:
         base.put(resource("MemberReading", f"a{number:02}", reading(LOG)["spec"], sealed if number % 2 else {}))
         base.put(resource("MemberReading", f"b{number:02}", reading(LOG)["spec"], refused))
         base.put(resource("MemberReading", f"c{number:02}", reading(LOG)["spec"], namespace="mail"))
+        gone = {"deletionTimestamp": "2026-06-01T12:01:00Z", "finalizers": ["example.com/stay"]}
+        base.put(resource("MemberReading", f"d{number:02}", reading(LOG)["spec"], sealed, **gone))
     last = resource("MemberReading", f"a{member_readings.MOST - 1:02}", reading(LOG)["spec"])
     assert member_readings.reconcile(last, {}, None, base, NOW).request is not None
     decision = member_readings.reconcile(reading(LOG), {}, None, base, NOW)
