@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,9 +116,12 @@ func takes(name string) cobra.PositionalArgs {
 // escaped: objects, and what members say in them, are others' texts.
 func (p *program) print(value any, text string) error {
 	if p.output == "json" {
-		encoder := json.NewEncoder(p.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
+		shown, err := shape.JSON(value)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(p.stdout, shown)
+		return err
 	}
 	_, err := io.WriteString(p.stdout, shape.Lines(text))
 	return err

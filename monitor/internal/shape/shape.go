@@ -5,9 +5,12 @@
 package shape
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -41,4 +44,27 @@ func Visible(text string) string {
 		text = text[size:]
 	}
 	return shown.String()
+}
+
+// JSON returns a value as indented JSON in which characters without a shape are escaped: a
+// terminal obeys some of them. Programs read the same value.
+func JSON(value any) (string, error) {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, character := range string(text) {
+		switch {
+		case character == '\n' || Has(character):
+			out.WriteRune(character)
+		case character > 0xffff:
+			first, second := utf16.EncodeRune(character)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, first, second)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, character)
+		}
+	}
+	out.WriteByte('\n')
+	return out.String(), nil
 }

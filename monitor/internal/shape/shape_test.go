@@ -44,3 +44,16 @@ func TestVisible(t *testing.T) {
 		}
 	}
 }
+
+func TestJSON(t *testing.T) {
+	value := map[string]string{"text": "a\u009b3J\u202e\U000e0001\tb\u00e9\n"}
+	got, err := JSON(value)
+	want := "{\n  \"text\": \"a\\u009b3J\\u202e\\udb40\\udc01\\tb\u00e9\\n\"\n}\n"
+	if err != nil || got != want {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
+	}
+	var read map[string]string
+	if err := json.Unmarshal([]byte(got), &read); err != nil || read["text"] != value["text"] {
+		t.Errorf("programs read %q: %v", read, err)
+	}
+}

@@ -53,7 +53,11 @@ def graph(pipeline: Object, tasks: Mapping[str, Object]) -> Graph:
     raised = {task for one in specs.values() for task in one.get("raisesTo") or ()}
     specs = {task: one for task, one in specs.items() if task not in raised}
     keeping = {conduit["name"] for conduit in spec(pipeline).get("conduits") or () if conduit["kind"] in KEEPING}
-    wanted = {task: _waits(task, specs, keeping) for task in specs}
+    writers: dict[str, dict[str, None]] = {conduit: {} for conduit in keeping}  # tasks, in order
+    for task, one in specs.items():
+        for conduit in one.get("writes") or () if one.get("run") == "Once" else ():
+            writers.get(conduit, {})[task] = None
+    wanted = {task: _waits(task, one, writers) for task, one in specs.items()}
     cycles = _cycles({task: {wait.task for wait in found} for task, found in wanted.items()})
     among = {task: set(cycle) for cycle in cycles for task in cycle}
     return Graph(
@@ -75,14 +79,17 @@ def rows(found: Graph) -> list[dict[str, Any]]:
     ]
 
 
-def _waits(task: str, specs: Mapping[str, Mapping[str, Any]], keeping: set[str]) -> list[Wait]:
-    reads = [conduit for conduit in specs[task].get("reads") or () if conduit in keeping]
-    return [
-        Wait(other, conduit)
-        for conduit in reads
-        for other, one in specs.items()
-        if other != task and one.get("run") == "Once" and conduit in (one.get("writes") or ())
-    ]
+def _waits(task: str, its: Mapping[str, Any], writers: Mapping[str, Mapping[str, None]]) -> list[Wait]:
+    """Return one wait for each other task, with the first conduit that is a reason.
+
+    In the largest pipelines, all tasks together have a million reasons.
+    """
+    found: dict[str, Wait] = {}
+    for conduit in its.get("reads") or ():
+        ahead = writers.get(conduit, {})
+        if ahead.keys() - found.keys() - {task}:
+            found |= {other: Wait(other, conduit) for other in ahead if other != task and other not in found}
+    return list(found.values())
 
 
 def _cycles(edges: Mapping[str, set[str]]) -> tuple[tuple[str, ...], ...]:

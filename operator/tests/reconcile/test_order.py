@@ -104,3 +104,10 @@ def test_every_task_starts(specs: list[dict[str, Any]]) -> None:
             common = set(spec["reads"].split()) & set(other["writes"].split())
             if common and other["run"] == "Once" and reader != writer and frozenset((reader, writer)) not in among:
                 assert writer in found.before(reader)
+
+
+def test_a_task_waits_for_another_one_for_one_reason() -> None:
+    """All reasons of the largest pipelines are a million, for which the operator has no time."""
+    both = {name: {"writes": "a b c d"} for name in ("one", "two")}
+    found = graph(reader={"reads": "d a b c"}, **both)
+    assert found.waits["reader"] == (order.Wait("one", "d"), order.Wait("two", "d"))
