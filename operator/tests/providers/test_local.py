@@ -52,6 +52,8 @@ TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMA
 """A variable's value that must arrive unchanged, except for $(IMAGE)."""
 ODD = "/{{ 7 * 7 }} {% raw %} 'quoted' \"double\" $HOME `id` %s \\ ; & | * ü"
 """A path of a runtime that must arrive unchanged."""
+MARK = "trusted.shai.data"
+"""With it, a monitor knows its data directory (docs/enforcement.md, "Who a task is")."""
 STRANGE = "-x {{ 7 * 7 }} 'q' \"d\" $HOME `id` $(id) %s \\ ; & | * ü"
 """The name of a file or a directory that is read on the host."""
 SOURCES = (
@@ -147,6 +149,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
     source = site.base / STRANGE
     source.mkdir()
     (source / "mail.txt").write_text("seeded")
+    os.setxattr(source, MARK, b"of another data directory")
     seed = 'SET greeting "good day"\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n'
     configuration = MemberConfiguration(
         str(site.directory),
@@ -166,6 +169,9 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
         failed_at(outcomes, ENDS)
     kept = keep_run_directories(site.base / "kept", monkeypatch)
     await installs(life, configuration)
+    for member in life.members:
+        data = site.directory / member.name / "data"
+        assert MARK not in os.listxattr(data) or os.getxattr(data, MARK) != os.getxattr(source, MARK)
     has_left_no_secrets(kept, site.authority)
     assert not TOUCHED.exists()  # noqa: ASYNC240 - it is at once
     await talks_to_its_operator_only(life)
