@@ -33,12 +33,9 @@ type arbiter struct {
 	task    *task
 	decider Decider // nil denies
 	permits plan.Permits
-	user    *plan.User // nil: the monitor's user
-	// unmapped are directories in which the monitor, other than the task, sees files of the user's
-	// Files as those of this user.
-	unmapped []string
-	context  context.Context // ends with the task
-	foreign  func(path string) (bool, error)
+	user    *plan.User      // nil: the monitor's user
+	context context.Context // ends with the task
+	foreign func(path string) (bool, error)
 }
 
 // refusal ends a request with an error that is reported to the monitor. The text is the
@@ -155,14 +152,6 @@ func (a *arbiter) isOwn(path string) error {
 		return refusal("it belongs to another monitor, or to a member of a pool, although it is in the task's runtime")
 	}
 	return nil
-}
-
-// userOf returns the user with whose rights the monitor opens a file for the task.
-func (a *arbiter) userOf(file *pinned) *plan.User {
-	if a.user != nil && plan.Beneath(file.path, a.unmapped...) {
-		return &plan.User{ID: a.user.Files, Group: a.user.Group}
-	}
-	return a.user
 }
 
 // useOf returns what an open with flags does with the file.

@@ -33,6 +33,9 @@ type requests struct {
 	// without one, with a working directory that never changes.
 	root int
 	home string
+	// unmapped are directories in which the monitor, other than the task, sees files of the user's
+	// Files as those of this user.
+	unmapped []string
 	// mayExecute permits the launcher's one exec. It is used up before the task's program
 	// runs an instruction.
 	mayExecute atomic.Bool
@@ -64,6 +67,14 @@ func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Dec
 		q.unmapped = realPaths(spec.Owned)
 	}
 	return q, nil
+}
+
+// userOf returns the user with whose rights the monitor opens a file for the task.
+func (q *requests) userOf(file *pinned) *plan.User {
+	if q.user != nil && plan.Beneath(file.path, q.unmapped...) {
+		return &plan.User{ID: q.user.Files, Group: q.user.Group}
+	}
+	return q.user
 }
 
 func realPaths(names []string) (paths []string) {
