@@ -87,7 +87,10 @@ def test_the_program_of_a_package_says_its_version() -> None:
         ["make", "-n", "-B", "-o", "setup", "build/freebsd/x86_64/shai"],
         cwd=stage.ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert f"-X main.release={port.read(_PORTS / 'shai').version}'" in made.stdout
+    setting = "-X shai.dev/monitor/internal/edition.release="
+    assert f"{setting}{port.read(_PORTS / 'shai').version}'" in made.stdout
+    assert f"{setting}${{PORTVERSION}}" in (_PORTS / "shai" / "Makefile").read_text(), "the ports tree builds the same"
+    assert "\nvar release = " in (stage.ROOT / "monitor/internal/edition/edition.go").read_text()
 
 
 def test_names_and_origins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,8 @@ OPEN["monitor"] = OPEN["store"] | {
     "CapabilityBoundingSet_CAP_SYS_NICE_RESOURCE": "0.1", "CapabilityBoundingSet_CAP_SYS_PTRACE": "0.3",
     "Delegate": "0.1", "MemoryDenyWriteExecute": "0.1", "PrivateNetwork": "0.5", "ProtectControlGroups": "0.2",
     "RestrictAddressFamilies_AF_INET_INET6": "0.3", "RestrictAddressFamilies_AF_NETLINK": "0.1",
-    "RestrictNamespaces_mnt": "0.1", "RestrictNamespaces_pid": "0.1", "RestrictSUIDSGID": "0.2",
+    "RestrictNamespaces_mnt": "0.1", "RestrictNamespaces_pid": "0.1", "RestrictNamespaces_user": "0.3",
+    "RestrictSUIDSGID": "0.2",
     "SystemCallFilter_debug": "0.2", "SystemCallFilter_mount": "0.2",
 }  # fmt: skip
 
