@@ -57,6 +57,25 @@ func TestADirectoryOfAnEarlierVersionKeepsItsNumbers(t *testing.T) {
 	}
 }
 
+// Such as by a monitor that lacks the capability, for a while.
+func TestAMarkThatCannotBeReadIsNotForgotten(t *testing.T) {
+	marked := assignment{Range: Range{900000, 900003}, data: "/d", taken: []entry{{900001, "/d", "mark", "a", ""}}}
+	if id, err := marked.number("a", ""); err != nil || id != 900001 || marked.taken[0].Mark != "mark" || marked.isChanged {
+		t.Errorf("%d, %v: %+v", id, err, marked)
+	}
+}
+
+// To note the mark of an earlier version's directory is a change, and frees nothing.
+func TestNumbersThatAreGoneAreFreedBesideANewMark(t *testing.T) {
+	a := assignment{Range: Range{900000, 900001}, data: "/d", mark: "mark",
+		taken: []entry{{900000, "/d", "", "a", ""}, {900001, "/no/such/directory", "", "b", ""}}}
+	first, err := a.number("a", "")
+	second, err2 := a.number("c", "")
+	if err != nil || err2 != nil || first != 900000 || second != 900001 {
+		t.Errorf("%d, %d, %v, %v", first, second, err, err2)
+	}
+}
+
 func TestADataDirectoryTakesAPartOfTheNumbersOnly(t *testing.T) {
 	r, greedy, other := registry(t, 900000, 900999), t.TempDir(), t.TempDir()
 	tasks := strings.Split(strings.Repeat("x", 99), "")

@@ -127,6 +127,7 @@ type assignment struct {
 	Range
 	data, mark string
 	taken      []entry
+	isSwept    bool // of the numbers of data directories that are gone
 	isChanged  bool
 }
 
@@ -139,7 +140,7 @@ func (a *assignment) number(pipeline, task string) (uint32, error) {
 		}
 		own++
 		if e.Pipeline == pipeline && e.Task == task && a.First <= e.ID && e.ID <= a.Last {
-			if e.Mark != a.mark { // of an earlier version
+			if e.Mark == "" && a.mark != "" { // of an earlier version
 				a.taken[i].Mark, a.isChanged = a.mark, true
 			}
 			return e.ID, nil
@@ -150,18 +151,18 @@ func (a *assignment) number(pipeline, task string) (uint32, error) {
 			"some; give a longer range (shai monitor --task-ids), or make the data directory anew", a.data, own, a.First, a.Last)
 	}
 	last := a.last()
-	if !a.isChanged {
+	if !a.isSwept {
 		used, err := a.inUse()
 		if err != nil {
 			return 0, err
 		}
-		a.taken, a.isChanged = used, true
+		a.taken, a.isSwept = used, true
 	}
 	id, err := a.free(last)
 	if err != nil {
 		return 0, err
 	}
-	a.taken = append(a.taken, entry{id, a.data, a.mark, pipeline, task})
+	a.taken, a.isChanged = append(a.taken, entry{id, a.data, a.mark, pipeline, task}), true
 	return id, nil
 }
 
