@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ with your name. What the member answers is encrypted for this command.`,
 	r.flags(command)
 	f := command.Flags()
 	f.BoolVar(&flags.denials, "denials", false, "only denials")
-	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds of records: "+strings.Join(kindNames(), ", "))
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds of records: "+strings.Join(records.KindNames(), ", "))
 	f.StringVar(&flags.since, "since", "", "not older than a duration (10m) or an RFC 3339 time")
 	f.StringVar(&flags.asked.Principal, "principal", "", "user")
 	f.StringVar(&flags.asked.Conduit, "conduit", "", "conduit, or everything beneath a path that ends in /")
@@ -64,26 +63,17 @@ with your name. What the member answers is encrypted for this command.`,
 	f.IntVar(&flags.limit, "limit", 100, "number of records, the latest; 0 means all")
 	command.MarkFlagsMutuallyExclusive("denials", "kind")
 	_ = command.RegisterFlagCompletionFunc("kind",
-		cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(records.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return command
-}
-
-func kindNames() []string {
-	names := make([]string, len(records.Kinds))
-	for i, kind := range records.Kinds {
-		names[i] = string(kind)
-	}
-	return names
 }
 
 // resolve turns the flags into a question.
 func (f *auditFlags) resolve(now time.Time) error {
-	for _, kind := range f.kinds {
-		if !slices.Contains(kindNames(), kind) {
-			return fmt.Errorf("--kind %q is not known; expected %s", kind, strings.Join(kindNames(), ", "))
-		}
-		f.asked.Kinds = append(f.asked.Kinds, records.Kind(kind))
+	kinds, err := records.ParseKinds(f.kinds)
+	if err != nil {
+		return fmt.Errorf("--kind %w", err)
 	}
+	f.asked.Kinds = kinds
 	if f.denials {
 		f.asked.Kinds = []records.Kind{records.Denial}
 	}

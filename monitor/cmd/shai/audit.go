@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/audit/records"
 )
 
 // auditFlags are the command-line flags of shai audit.
@@ -41,7 +41,7 @@ monitor's key; "shai audit verify" finds the first one that is altered or missin
 		RunE:    p.does(func(ctx context.Context, _ []string) error { return p.audit(ctx, flags.query) }),
 	}
 	f := command.Flags()
-	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds of records: "+strings.Join(kindNames(), ", "))
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds of records: "+strings.Join(records.KindNames(), ", "))
 	f.StringVar(&flags.query.Principal, "principal", "", "user")
 	f.StringVar(&flags.query.Conduit, "conduit", "", "conduit, or everything beneath a path that ends in /")
 	f.StringVar(&flags.query.Task, "task", "", "task")
@@ -52,27 +52,18 @@ monitor's key; "shai audit verify" finds the first one that is altered or missin
 	f.BoolVar(&flags.query.Follow, "follow", false, "print new records too, until interrupted")
 	command.MarkFlagsMutuallyExclusive("allowed", "denied")
 	_ = command.RegisterFlagCompletionFunc("kind",
-		cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(records.KindNames(), cobra.ShellCompDirectiveNoFileComp))
 	command.AddCommand(p.auditVerifyCommand())
 	return command
 }
 
-func kindNames() []string {
-	names := make([]string, len(audit.Kinds))
-	for i, kind := range audit.Kinds {
-		names[i] = string(kind)
-	}
-	return names
-}
-
 // resolve turns the flags into a query.
 func (f *auditFlags) resolve(now time.Time) error {
-	for _, kind := range f.kinds {
-		if !slices.Contains(kindNames(), kind) {
-			return fmt.Errorf("--kind %q is not known; expected %s", kind, strings.Join(kindNames(), ", "))
-		}
-		f.query.Kinds = append(f.query.Kinds, audit.Kind(kind))
+	kinds, err := records.ParseKinds(f.kinds)
+	if err != nil {
+		return fmt.Errorf("--kind %w", err)
 	}
+	f.query.Kinds = kinds
 	if f.allowed || f.denied {
 		f.query.Allowed = &f.allowed
 	}

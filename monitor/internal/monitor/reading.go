@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/audit/records"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/reading"
@@ -136,7 +137,7 @@ func (m *Monitor) auditPage(ctx context.Context, question reading.AuditQuestion)
 		Limit: cmp.Or(question.Limit, reading.MaxRecords)}
 	for _, kind := range query.Kinds {
 		if !slices.Contains(audit.Kinds, kind) {
-			return reading.Answer{}, api.Invalid("read the audit log", "name one of: "+kindNames(),
+			return reading.Answer{}, api.Invalid("read the audit log", "name one of: "+strings.Join(records.KindNames(), ", "),
 				"%q is not a kind of record", kind)
 		}
 	}
@@ -157,14 +158,6 @@ func (m *Monitor) auditPage(ctx context.Context, question reading.AuditQuestion)
 		page.Verified, page.Fault = last.ended, last.fault
 	}
 	return reading.Answer{Audit: &page}, err
-}
-
-func kindNames() string {
-	names := make([]string, len(audit.Kinds))
-	for i, kind := range audit.Kinds {
-		names[i] = string(kind)
-	}
-	return strings.Join(names, ", ")
 }
 
 // pageOf returns the last records that a page has room for, and the page before if there may be one:

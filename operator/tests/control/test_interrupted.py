@@ -14,21 +14,19 @@ from aiohttp import web
 from shai_operator.control.deployer import Deployer
 from shai_operator.control.jobs import Jobs
 from shai_operator.control.loop import Loop
-from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.members import ApplyBundle, Place
 from shai_operator.reconcile.objects import Inventory
 from shai_operator.reconcile.pools import CompareBundles
 from testing.waiting import until_async
-from tests.control.monitor_server import listening
+from tests.control.monitor_server import Observer, listening
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from shai_operator.control.authority import ClientTLS
     from shai_operator.control.executor import Executor
     from shai_operator.control.services import Services
 
@@ -59,18 +57,6 @@ def says(code: int, detail: str) -> Handler:
 
 async def compares(_: web.Request) -> web.Response:
     return web.Response(text=json.dumps({"comparison": {"flowsBefore": 7}}) + "\n")
-
-
-class Observer(MemberObserver):
-    """Observes a member whose monitor listens on a socket."""
-
-    def __init__(self, client: MonitorClient) -> None:
-        super().__init__(cast("ClientTLS", None), lambda: None)
-        self._monitor = client
-
-    def client(self, name: str) -> MonitorClient:
-        del name
-        return self._monitor
 
 
 class World:

@@ -20,7 +20,7 @@ from shai_operator.reconcile import bundles
 from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor, PipelineTasks, Place
 from shai_operator.reconcile.objects import Inventory
 from testing.waiting import until_async
-from tests.control.monitor_server import listening
+from tests.control.monitor_server import Observer, listening
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
@@ -35,18 +35,6 @@ POOL = resource("JailPool", "main", {})
 MEMBER = Place("main-0", 0, "h0", "127.0.10.1")
 READY = Monitor(ready=True, tasks={}, analyzed=frozenset({"p"}))
 APPLY = ApplyBundle(MEMBER, bundles.Bundle(bundles.release("main", "search", (), {}), bundles.facts([])))
-
-
-class Observer(MemberObserver):
-    """Observes a member whose monitor listens on a socket."""
-
-    def __init__(self, client: MonitorClient) -> None:
-        super().__init__(cast("ClientTLS", None), lambda: None)
-        self._monitor = client
-
-    def client(self, name: str) -> MonitorClient:
-        del name
-        return self._monitor
 
 
 class World:

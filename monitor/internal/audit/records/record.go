@@ -3,7 +3,12 @@
 // Package records has the records of the audit log, and how they are shown. Pure.
 package records
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Kind is the subject of a record.
 type Kind string
@@ -30,6 +35,26 @@ const (
 // Kinds lists all kinds.
 var Kinds = [...]Kind{
 	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery, Reading, Retention,
+}
+
+// KindNames returns the names of all kinds.
+func KindNames() []string {
+	names := make([]string, len(Kinds))
+	for i, kind := range Kinds {
+		names[i] = string(kind)
+	}
+	return names
+}
+
+// ParseKinds returns the kinds with these names. An error says which ones there are.
+func ParseKinds(names []string) (kinds []Kind, err error) {
+	for _, name := range names {
+		if !slices.Contains(Kinds[:], Kind(name)) {
+			return nil, fmt.Errorf("%q is not known; expected %s", name, strings.Join(KindNames(), ", "))
+		}
+		kinds = append(kinds, Kind(name))
+	}
+	return kinds, nil
 }
 
 // Event is a report of the monitor. Empty fields are left out of the record.
