@@ -137,8 +137,8 @@ func (m *Monitor) auditPage(ctx context.Context, question reading.AuditQuestion)
 		Limit: cmp.Or(question.Limit, reading.MaxRecords)}
 	for _, kind := range query.Kinds {
 		if !slices.Contains(audit.Kinds, kind) {
-			return reading.Answer{}, api.Invalid("read the audit log", "name one of: "+strings.Join(records.KindNames(), ", "),
-				"%q is not a kind of record", kind)
+			remedy := "name one of: " + strings.Join(records.KindNames(), ", ")
+			return reading.Answer{}, api.Invalid("read the audit log", remedy, "%q is not a kind of record", kind)
 		}
 	}
 	if query.Limit < 0 || query.Limit > reading.MaxRecords {

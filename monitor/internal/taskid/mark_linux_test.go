@@ -60,7 +60,8 @@ func TestADirectoryOfAnEarlierVersionKeepsItsNumbers(t *testing.T) {
 // Such as by a monitor that lacks the capability, for a while.
 func TestAMarkThatCannotBeReadIsNotForgotten(t *testing.T) {
 	marked := assignment{Range: Range{900000, 900003}, data: "/d", taken: []entry{{900001, "/d", "mark", "a", ""}}}
-	if id, err := marked.number("a", ""); err != nil || id != 900001 || marked.taken[0].Mark != "mark" || marked.isChanged {
+	id, err := marked.number("a", "")
+	if err != nil || id != 900001 || marked.taken[0].Mark != "mark" || marked.isChanged {
 		t.Errorf("%d, %v: %+v", id, err, marked)
 	}
 }
