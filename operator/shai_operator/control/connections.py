@@ -146,7 +146,8 @@ class Connections:
             else:
                 self._answered.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._answered.wait(), None if close is None else early)
+                    async with asyncio.timeout(None if close is None else early):
+                        await self._answered.wait()
 
     def _idlest(self) -> tuple[Callable[[], object] | None, float]:
         """Return what closes the connection that has had no request for longest, and since when; None if all ask."""
@@ -179,6 +180,7 @@ class Connections:
             response = await handler(request)
             if self._once or len(self._open()) >= MOST:
                 response.force_close()  # whatever else it asks, others may wait
+                request.task.add_done_callback(lambda _: self._answered.set())
             return response
         finally:
             self._asking.discard(request.protocol)

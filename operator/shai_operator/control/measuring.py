@@ -173,7 +173,8 @@ async def _end(process: asyncio.subprocess.Process, ended: asyncio.Task[int]) ->
     if not ended.done():
         process.terminate()  # only this process, which ends the processes that it started
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(ended), _END_SECONDS)
+            async with asyncio.timeout(_END_SECONDS):
+                await asyncio.shield(ended)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await ended

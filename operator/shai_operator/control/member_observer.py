@@ -144,8 +144,7 @@ class MemberObserver:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # if it were awaited, its end could not be told from that of who closes
         for seen in self._seen.values():
             if seen.client is not None:
                 await seen.client.close()
@@ -192,7 +191,8 @@ class MemberObserver:
             await asyncio.gather(*(self._look(name) for name in list(self._endpoints)))
             self._changed()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._period)
+                async with asyncio.timeout(self._period):
+                    await self._wake.wait()
 
     async def _look(self, name: str) -> None:
         seen = self.of(name)

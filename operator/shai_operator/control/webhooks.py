@@ -97,7 +97,8 @@ class Registration:
             else:
                 backoff.reset()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await self._changed.wait()
 
     async def _restore(self) -> None:
         found = await self._cluster.get(CONFIGURATION)

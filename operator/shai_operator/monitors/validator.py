@@ -86,8 +86,9 @@ class Validator:
         """Stop the child."""
         if self._keeper is not None:
             self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
+            await asyncio.wait([self._keeper])  # if it were awaited, its end could not be told from that of who exits
+            if not self._keeper.cancelled():
+                self._keeper.result()
         if self._client is not None:
             await self._client.close()
 
@@ -138,7 +139,8 @@ class Validator:
                 await self.check(())
             except MonitorUnreachableError:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(child.wait(), 0.05)
+                    async with asyncio.timeout(0.05):
+                        await child.wait()
             else:
                 return True
         return False
@@ -171,7 +173,8 @@ async def _end(child: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         child.send_signal(signal.SIGTERM)
     try:
-        await asyncio.wait_for(child.wait(), STOP_SECONDS)
+        async with asyncio.timeout(STOP_SECONDS):
+            await child.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             child.kill()

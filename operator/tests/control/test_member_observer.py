@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from shai_operator.control.member_observer import MemberObserver
@@ -20,11 +21,10 @@ from tests.control.monitor_server import listening
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
     from shai_operator.control.authority import ClientTLS
 
 ENDPOINT = "10.0.0.1:7600"
+LIMIT_SECONDS = 30.0
 
 
 async def test_a_slow_monitor_is_late_and_one_that_is_not_there_is_not(
@@ -58,3 +58,31 @@ async def test_a_slow_monitor_is_late_and_one_that_is_not_there_is_not(
         assert seen.late == 0, "nothing listens there"
     finally:
         await members.close()
+
+
+def nothing_listens() -> MemberObserver:
+    tls = ssl.create_default_context()
+    observer = MemberObserver(cast("ClientTLS", SimpleNamespace(context=lambda: tls)), lambda: None)
+    observer.look_at({"a": "127.0.0.1:1"}, 600.0)
+    return observer
+
+
+@pytest.mark.parametrize("rounds", range(6))
+async def test_a_look_that_is_wanted_just_before_the_end_does_not_go_on(rounds: int) -> None:
+    observer = nothing_listens()
+    await until_async(lambda: observer.of("a").failures > 0)
+    observer.look_now()
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        await observer.close()
+
+
+async def test_who_is_ended_while_it_closes_is_ended() -> None:
+    """Otherwise a worker of the operator's queue would go on when a pool goes while the operator stops."""
+    observer = nothing_listens()
+    closing = asyncio.create_task(observer.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert closing.cancelled()
