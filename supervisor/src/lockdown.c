@@ -85,6 +85,7 @@ static const int calls[] = {
     __NR_madvise,
     __NR_memfd_create,
     __NR_mount_setattr,
+    __NR_move_mount,
     __NR_mremap,
     __NR_munmap,
     __NR_newfstatat,

@@ -25,6 +25,7 @@
 #include "launch.h"
 #include "lockdown.h"
 #include "monitor.h"
+#include "mounts.h"
 #include "notifications.h"
 #include "reuse.h"
 #include "rollback.h"
@@ -210,8 +211,10 @@ main(int count, char **arguments)
 	problem = start(s, arguments[1], atoi(arguments[2]));
 	if (problem == NULL) {
 		take_room();
-		problem = lockdown();
+		problem = mounts_separate();
 	}
+	if (problem == NULL)
+		problem = lockdown();
 	if (problem != NULL)
 		return give_up(status, problem); /* the launcher dies with this process */
 	(void)close(status);

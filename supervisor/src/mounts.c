@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -63,6 +64,19 @@ make(int view, const char *name)
 	return tree;
 }
 
+static bool separate;
+
+const char *
+mounts_separate(void)
+{
+	if (unshare(CLONE_NEWNS) != 0)
+		return errno == EPERM ? NULL : "make a mount namespace";
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		return "separate the mount namespace";
+	separate = true;
+	return NULL;
+}
+
 struct mounts *
 mounts_new(int view, size_t max)
 {
@@ -79,6 +93,10 @@ mounts_new(int view, size_t max)
 	mounts->max = max;
 	mounts->buckets = buckets;
 	TAILQ_INIT(&mounts->unused);
+	/* Whether it was mounted, or need not be, the attempt shows. It covers no path: those of
+	 * this process begin at the root beneath it. */
+	if (separate)
+		(void)move_mount(view, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
 	tried = make(view, ".");
 	mounts->available = tried >= 0;
 	if (tried >= 0)

@@ -15,8 +15,18 @@ struct mount;
 struct mounts;
 
 /*
+ * Gives this process a mount namespace of its own, in which mounts_new may mount something:
+ * what the machine mounts and unmounts reaches it, and what it mounts reaches nobody. Without
+ * the right to it nothing changes, and there will be no mounts of classes. Returns NULL, or
+ * what went wrong, with errno.
+ */
+const char *mounts_separate(void);
+
+/*
  * Returns a table of at most max mounts (at least 1) beneath the directory view, whose
- * descriptor must outlive it; or NULL if there is no memory.
+ * descriptor must outlive it; or NULL if there is no memory. If the view is a detached mount,
+ * it is mounted in the namespace of mounts_separate: before Linux 6.15 a detached mount cannot
+ * be cloned (open_tree(2)).
  */
 struct mounts *mounts_new(int view, size_t max);
 void mounts_free(struct mounts *mounts); /* may be NULL; no mount may be held */

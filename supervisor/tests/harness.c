@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -44,7 +45,7 @@ make_view(struct harness *h, struct descriptors *out)
 {
 	uint32_t table[CLASS_TABLE] = {0};
 	char path[96];
-	int file;
+	int file, view;
 
 	make_directory("%s/view%.0u", h->directory, 0);
 	for (uint32_t class = 1; class <= 2; class ++) {
@@ -59,7 +60,9 @@ make_view(struct harness *h, struct descriptors *out)
 		EXPECT(dprintf(file, "document %u\n", id) > 0 && close(file) == 0);
 	}
 	(void)snprintf(path, sizeof(path), "%s/view", h->directory);
-	out->number[out->count++] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* As from a monitor: a mount where it may make one. */
+	view = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	out->number[out->count++] = view >= 0 ? view : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	file = memfd_create("classes", MFD_CLOEXEC);
 	EXPECT(write(file, table, sizeof(table)) == sizeof(table));
 	out->number[out->count++] = file;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -237,6 +238,54 @@ without_a_directory_none_is_held(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+/* Returns how many mounts of the view this process sees. */
+static int
+seen(void)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	int count = 0;
+
+	if (mounts == NULL)
+		return -1;
+	while (fgets(line, sizeof(line), mounts) != NULL)
+		count += strstr(line, strrchr(directory, '/')) != NULL;
+	(void)fclose(mounts);
+	return count;
+}
+
+/* In a process of its own: returns 0 if a detached view is mounted, and can be cloned. */
+static int
+mount_view(void)
+{
+	int detached = open_tree(view, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	struct mounts *mounts;
+	bool available;
+
+	if (detached < 0 || mounts_separate() != NULL || seen() != 0)
+		return 1;
+	mounts = mounts_new(detached, 1);
+	available = mounts != NULL && mounts_available(mounts);
+	mounts_free(mounts);
+	return available && seen() == 1 && access(directory, F_OK) == 0 ? 0 : 2;
+}
+
+static void
+a_detached_view_is_mounted_where_nobody_else_sees_it(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	mounts_free(table(1));
+	child = fork();
+	if (child == 0)
+		_exit(mount_view());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(seen(), 0);
+}
+
 static void
 without_privileges_there_are_none(void **state)
 {
@@ -269,6 +318,7 @@ main(void)
 	    cmocka_unit_test(mounts_unused_for_the_longest_time_are_given_up),
 	    cmocka_unit_test(equal_buckets_are_told_apart),
 	    cmocka_unit_test(without_a_directory_none_is_held),
+	    cmocka_unit_test(a_detached_view_is_mounted_where_nobody_else_sees_it),
 	    cmocka_unit_test(without_privileges_there_are_none),
 	};
 
