@@ -138,8 +138,8 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 	return a.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
 }
 
-// isOwn refuses what is in the runtime, and was made there by somebody else after the task had
-// been started.
+// isOwn refuses what belongs to somebody else. In the runtime, it was made after the task had been
+// started.
 func (a *arbiter) isOwn(path string) error {
 	if a.foreign == nil {
 		return nil
@@ -149,7 +149,7 @@ func (a *arbiter) isOwn(path string) error {
 	case err != nil:
 		return refusal(err.Error())
 	case foreign:
-		return refusal("it belongs to another monitor, or to a member of a pool, although it is in the task's runtime")
+		return refusal("it belongs to another monitor, or to a member of a pool")
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 		return err
 	}
 	var opened int
-	err = asUser(r.requests.userOf(file), func() (err error) {
+	err = asUser(r.requests.userAt(file.path), func() (err error) {
 		opened, err = r.reopen(file, flags, mode)
 		return err
 	})

@@ -133,7 +133,7 @@ func (r *request) access(directory, pathArgument, mode, flags int) error {
 	if mode&unix.W_OK != 0 && r.requests.permits.InRuntime(file.path) {
 		return unix.EACCES
 	}
-	err = asUser(r.requests.userOf(file), func() error {
+	err = asUser(r.requests.userAt(file.path), func() error {
 		return unix.Faccessat(file.descriptor, "", uint32(mode), unix.AT_EACCESS|unix.AT_EMPTY_PATH)
 	})
 	if err != nil {

@@ -29,6 +29,7 @@ type requests struct {
 	seals      *seals  // nil if the task has no supervisor
 	// isolates says that the task serves users: its processes must share nothing.
 	isolates bool
+	hides    bool // names that the task's user could not find
 	// The monitor resolves the paths of a task that has a root of its own in this root, -1
 	// without one, with a working directory that never changes.
 	root int
@@ -50,6 +51,7 @@ func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Dec
 		foreign: spec.Foreign},
 		listener: l, supervised: isSupervised(spec), raising: spec.Raising,
 		isolates: spec.Serving && spec.waived&plan.NothingShared == 0,
+		hides:    spec.waived&plan.HiddenNames == 0,
 		slots:    make(chan struct{}, requestsAtATime), root: -1}
 	q.context, q.cancel = context.WithCancel(context.Background())
 	q.mayExecute.Store(true)
@@ -69,9 +71,9 @@ func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Dec
 	return q, nil
 }
 
-// userOf returns the user with whose rights the monitor opens a file for the task.
-func (q *requests) userOf(file *pinned) *plan.User {
-	if q.user != nil && plan.Beneath(file.path, q.unmapped...) {
+// userAt returns the user with whose rights the monitor acts on a file at a path for the task.
+func (q *requests) userAt(path string) *plan.User {
+	if q.user != nil && plan.Beneath(path, q.unmapped...) {
 		return &plan.User{ID: q.user.Files, Group: q.user.Group}
 	}
 	return q.user
@@ -120,6 +122,7 @@ type request struct {
 	requests *requests
 	session  uint64 // of the caller, as its supervisor says
 	call     plan.Call
+	group    int // the caller's process, 0 until it is needed
 }
 
 // handle answers the request exactly once, even if the handler panics.
@@ -208,11 +211,14 @@ func (r *request) caller() (Caller, error) {
 
 // process returns the caller's process number. Notifications carry the thread's number,
 // which is the process's where each process has one thread.
-func (r *request) process() (int, error) {
+func (r *request) process() (number int, err error) {
 	if r.requests.supervised {
 		return int(r.PID), nil
 	}
-	return r.threadGroup()
+	if r.group == 0 {
+		r.group, err = r.threadGroup()
+	}
+	return r.group, err
 }
 
 // threadGroup asks the kernel for the caller's process number.

@@ -16,6 +16,8 @@ const (
 	stepsMax = 256  // components of one path and of the links in it
 	pathMax  = 4096 // with NUL, as in the kernel
 	pinFlags = openPath | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+	everybody = unix.S_IXUSR | unix.S_IXGRP | unix.S_IXOTH // may search a directory
 )
 
 // surroundings are the context in which a path is resolved: the root, the working
@@ -27,6 +29,10 @@ type surroundings interface {
 	start(directory int) (int, error)
 	// target returns a symbolic link's target as the process sees it.
 	target(link, directory int, name string) (string, error)
+	// mayKnow fails unless the process may know that a file exists; with names, which names the
+	// directory has. open says that everybody may search all directories that led to it, which
+	// are beneath the root.
+	mayKnow(file int, names, open bool) error
 }
 
 // resolution says how a path is to be resolved.
@@ -56,8 +62,8 @@ func (p *pinned) close() { unix.Close(p.descriptor) }
 // links that have long targets, one call of the task would cost 80,000 steps. A walk of
 // more than stepsMax components ends with ENAMETOOLONG.
 //
-// If a name is missing, resolve says so before anybody decides whether the task may
-// know; the existence of names is not protected.
+// Nobody has decided on the file yet. So where the walk ends, and where it leaves a directory by
+// ".." or a link, resolve fails unless the task may know what has been found, or not found.
 func resolve(from surroundings, path string, how resolution) (*pinned, error) {
 	if path == "" {
 		return nil, unix.ENOENT
@@ -69,14 +75,15 @@ func resolve(from surroundings, path string, how resolution) (*pinned, error) {
 	}
 	var err error
 	if path[0] == '/' {
-		w.current, err = w.atRoot()
+		err = w.beginAtRoot()
 	} else {
 		w.current, err = from.start(how.directory)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := w.run(); err != nil {
+	err = w.run()
+	if err = w.disclosable(err); err != nil {
 		unix.Close(w.current)
 		return nil, err
 	}
@@ -99,6 +106,7 @@ type walk struct {
 	links, steps  int
 	missing       string
 	needDirectory bool
+	open          bool // everybody may search current and all directories above it
 }
 
 func (w *walk) run() error {
@@ -127,6 +135,20 @@ func (w *walk) run() error {
 	return nil
 }
 
+// disclosable returns the error with which the walk has ended, or another one if the process may
+// not know where that was.
+func (w *walk) disclosable(err error) error {
+	var why refusal
+	if errors.As(err, &why) || errors.Is(err, errGone) || exhausted(err) {
+		return err
+	}
+	isDirectory := w.requireDirectory() == nil
+	if unknown := w.from.mayKnow(w.current, isDirectory && (err != nil || w.missing != ""), w.open); unknown != nil {
+		return unknown
+	}
+	return err
+}
+
 func (w *walk) requireDirectory() error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(w.current, &stat); err != nil {
@@ -146,12 +168,19 @@ func (w *walk) needRoot() (err error) {
 	return err
 }
 
-// atRoot returns a descriptor of the root that the caller owns.
-func (w *walk) atRoot() (int, error) {
-	if err := w.needRoot(); err != nil {
-		return -1, err
+// beginAtRoot makes the root the current place, of which there is none.
+func (w *walk) beginAtRoot() (err error) {
+	w.current = -1
+	if err = w.needRoot(); err != nil {
+		return err
 	}
-	return unix.FcntlInt(uintptr(w.root), unix.F_DUPFD_CLOEXEC, 0)
+	var stat unix.Stat_t
+	if err = unix.Fstat(w.root, &stat); err != nil {
+		return err
+	}
+	w.open = stat.Mode&everybody == everybody
+	w.current, err = unix.FcntlInt(uintptr(w.root), unix.F_DUPFD_CLOEXEC, 0)
+	return err
 }
 
 // replace makes descriptor the current place.
@@ -168,6 +197,9 @@ func (w *walk) up() error {
 	var here, top unix.Stat_t
 	err := errors.Join(unix.Fstat(w.current, &here), unix.Fstat(w.root, &top))
 	if err != nil || here.Dev == top.Dev && here.Ino == top.Ino {
+		return err
+	}
+	if err := w.from.mayKnow(w.current, false, w.open); err != nil {
 		return err
 	}
 	parent, err := unix.Openat(w.current, "..", openPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -194,8 +226,11 @@ func (w *walk) enter(name string) error {
 		return err
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFLNK && (!last || w.how.follow) {
+		defer unix.Close(entry)
+		if err := w.from.mayKnow(entry, false, w.open); err != nil {
+			return err
+		}
 		target, err := w.from.target(entry, w.current, name)
-		unix.Close(entry)
 		if err != nil {
 			return err
 		}
@@ -203,6 +238,7 @@ func (w *walk) enter(name string) error {
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		w.replace(entry)
+		w.open = w.open && stat.Mode&everybody == everybody
 		return nil
 	}
 	// A file has nothing beneath it: the walk ends here, or with ENOTDIR.
@@ -241,11 +277,8 @@ func (w *walk) jump(target string) error {
 	if target[0] != '/' {
 		return nil
 	}
-	root, err := w.atRoot()
-	if err == nil {
-		w.replace(root)
-	}
-	return err
+	unix.Close(w.current)
+	return w.beginAtRoot()
 }
 
 // readLink reads a pinned symbolic link.

@@ -33,6 +33,8 @@ func (f *folder) root() (int, error) {
 
 func (f *folder) start(int) (int, error) { return f.open() }
 
+func (*folder) mayKnow(int, bool, bool) error { return nil }
+
 func (f *folder) target(link, _ int, _ string) (string, error) {
 	f.targets++
 	return readLink(link)

@@ -34,9 +34,9 @@ type Spec struct {
 	Sessions Sessions
 	// Raising is the monitor's side of a confined task with [plan.Spec.Raises].
 	Raising Raising
-	// Foreign reports whether the file at a real path beneath the runtime has come to belong to
-	// somebody else since the task was started. It is asked at each open there, and an error
-	// denies. nil: nothing has.
+	// Foreign reports whether the file at a real path belongs to somebody else. It is asked at each
+	// open in the runtime, where this may be so since the task was started, and about what the task
+	// has not been given. An error denies. nil: nothing does.
 	Foreign func(path string) (bool, error)
 	waived  plan.Protection // by this package's tests
 }

@@ -43,6 +43,7 @@ type Process struct {
 type Permits struct {
 	Runtime []string    // hierarchies: reading
 	leading hierarchies // everything the specification names, and the ancestors: looking
+	given   hierarchies // everything the specification names, but for the working directory
 	written []string    // what the task may write: looking
 	read    hierarchies // what the perimeter lets the program itself read
 	listed  hierarchies // what it lets the program read, or at least list
@@ -73,15 +74,18 @@ func leadingTo(paths []string) hierarchies {
 }
 
 // hold reports whether name is one of the directories or lies beneath one.
-func (h hierarchies) hold(name string) bool {
+func (h hierarchies) hold(name string) bool { return h.innermost(name) != "" }
+
+// innermost returns the deepest of the directories that name is or lies beneath; "" if there is none.
+func (h hierarchies) innermost(name string) string {
 	for !h[name] {
 		parent := path.Dir(name)
 		if parent == name {
-			return false
+			return ""
 		}
 		name = parent
 	}
-	return true
+	return name
 }
 
 // PermitsOf collects the permits of a specification. A hierarchy is entered under the
@@ -101,6 +105,7 @@ func PermitsOf(spec Spec, realPath func(name string) string) Permits {
 		}
 	}
 	return Permits{Runtime: spec.Runtime, leading: leadingTo(withReal(spec.paths(), realPath)),
+		given:   hierarchiesOf(withReal(slices.Concat(spec.given(), spec.Owned), realPath)),
 		written: withReal(written, realPath), read: hierarchiesOf(withReal(read, realPath)),
 		listed: hierarchiesOf(withReal(listed, realPath))}
 }
@@ -197,6 +202,19 @@ func IsOwnLink(path string, process int) bool {
 	owner, rest, isProcess := processOf(path)
 	return isProcess && owner == process &&
 		(rest == "exe" || rest == "cwd" || rest == "root" || strings.HasPrefix(rest, "fd/"))
+}
+
+// Given returns the innermost hierarchy in which a path lies of those that the specification names;
+// "" if there is none. Which names there are in it the task may know, as far as its user's rights go.
+func (p Permits) Given(name string) string { return p.given.innermost(name) }
+
+// Leads reports whether the specification names a path, or something beneath it.
+func (p Permits) Leads(path string) bool { return p.leading[path] }
+
+// ProcessOf returns the process that a path beneath /proc is about.
+func ProcessOf(path string) (process int, ok bool) {
+	process, _, ok = processOf(path)
+	return process, ok
 }
 
 // processOf splits "/proc/12/maps" into 12 and "maps".

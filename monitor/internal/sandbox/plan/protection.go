@@ -28,4 +28,5 @@ const (
 	TaskLimits                             // limits on its processes, processor time and memory as a whole
 	Tracelessness                          // refusals in sealed workers
 	MappedOwners                           // files of the pipeline's user are the task's
+	HiddenNames                            // a task learns of no file that its user could not find
 )

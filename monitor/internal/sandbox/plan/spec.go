@@ -174,15 +174,22 @@ func (in Input) check() error {
 
 // paths returns all directories that a specification gives the task a right to.
 func (spec Spec) paths() []string {
+	paths := spec.given()
+	if spec.WorkingDirectory != "" {
+		paths = append(paths, spec.WorkingDirectory)
+	}
+	return paths
+}
+
+// given returns the same without the working directory, of which the task knows no more than its
+// user.
+func (spec Spec) given() []string {
 	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
 	for _, directory := range spec.Perimeter {
 		paths = append(paths, directory.Path)
 	}
 	for _, capability := range spec.Capabilities {
 		paths = append(paths, capability.Path)
-	}
-	if spec.WorkingDirectory != "" {
-		paths = append(paths, spec.WorkingDirectory)
 	}
 	return paths
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
+)
+
+// looksAt prints the errors with which the ways to look at each path end, a line for each.
+const looksAt = `
+import errno, os, sys
+def error(act, *with_):
+    try: act(*with_)
+    except OSError as failure: return errno.errorcode[failure.errno]
+    return "none"
+for path in sys.argv[1:]:
+    print(error(os.stat, path), error(os.lstat, path), error(os.readlink, path), error(os.open, path, os.O_RDONLY),
+        error(os.open, path, os.O_RDONLY | os.O_DIRECTORY), error(os.open, path + "/", os.O_RDONLY),
+        error(os.open, path + "/../x", os.O_RDONLY), error(os.open, path, os.O_WRONLY | os.O_CREAT, 0o600))
+`
+
+// looked runs looksAt as a user of its own.
+func looked(t *testing.T, waived plan.Protection, foreign string, paths ...string) []string {
+	t.Helper()
+	command := append([]string{"/usr/bin/python3", "-Ic", looksAt}, paths...)
+	got := run(t, Spec{waived: waived,
+		Foreign: func(path string) (bool, error) { return plan.Beneath(path, foreign), nil },
+		Spec: plan.Spec{Command: command, Runtime: runtimeOf(), WorkingDirectory: "/", Confined: true,
+			User: pipelineUser}}, &scripted{})
+	lines := strings.Split(strings.TrimSpace(got.output), "\n")
+	if got.err != nil || len(lines) != len(paths) {
+		t.Fatalf("%v: %s", got.err, got.output)
+	}
+	return lines
+}
+
+// holding starts a process that is not the task's, and has the descriptor 5 open, and not 6.
+func holding(t *testing.T) int {
+	t.Helper()
+	held, err := os.Open(os.DevNull)
+	check(t, err)
+	defer held.Close()
+	process := exec.Command("/bin/sleep", "1000")
+	process.ExtraFiles = []*os.File{held, held, held}
+	process.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	check(t, process.Start())
+	t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	})
+	return process.Process.Pid
+}
+
+// Whatever a task asks about what its user could not find, it gets the same answer whether there
+// is something or not: names in a directory that is closed to it, and in one of another member;
+// what another process has open; and what a link there leads to. Without the protection it does
+// not.
+func TestHiddenNames(t *testing.T) {
+	needRoot(t)
+	place := openGround(t)
+	closed, foreign := filepath.Join(place, "closed"), filepath.Join(place, "foreign")
+	for _, directory := range []string{closed, foreign} {
+		check(t, os.Mkdir(directory, 0o755))
+		check(t, os.Mkdir(filepath.Join(directory, "inner"), 0o755))
+		check(t, os.WriteFile(filepath.Join(directory, "file"), nil, 0o644))
+		check(t, os.Symlink("/etc/passwd", filepath.Join(directory, "link")))
+		check(t, os.Symlink("/nowhere", filepath.Join(directory, "lost")))
+	}
+	check(t, os.Chmod(closed, 0o700))
+	process := holding(t)
+	missing := []string{closed + "/none", foreign + "/none", fmt.Sprintf("/proc/%d/fd/6", process)}
+	present := [][]string{
+		{closed + "/file", closed + "/inner", closed + "/link", closed + "/lost", closed + "/inner/none"},
+		{foreign + "/file", foreign + "/inner", foreign + "/link", foreign + "/lost", foreign + "/inner/none"},
+		{fmt.Sprintf("/proc/%d/fd/5", process), fmt.Sprintf("/proc/%d/task/%[1]d/fd/5", process)},
+	}
+	for i, name := range []string{"closed directory", "another member", "another process"} {
+		t.Run(name, func(t *testing.T) {
+			paths := append([]string{missing[i]}, present[i]...)
+			lines := looked(t, 0, foreign, paths...)
+			for j, line := range lines {
+				if line != lines[0] {
+					t.Errorf("%s: %s; %s: %s", paths[j], line, paths[0], lines[0])
+				}
+			}
+			without := looked(t, plan.HiddenNames, foreign, paths...)
+			if without[0] == without[1] {
+				t.Errorf("without the protection, %s is not told from %s: %s", paths[1], paths[0], without[0])
+			}
+		})
+	}
+}
+
+// Where a user may search, names are what the kernel says.
+func TestKnownNames(t *testing.T) {
+	needRoot(t)
+	place := openGround(t)
+	check(t, os.WriteFile(filepath.Join(place, "file"), nil, 0o644))
+	lines := looked(t, 0, "/nowhere", place+"/none", place+"/file", "/proc/self/fd/0", "/proc/self/fd/5000")
+	for i, want := range []string{"ENOENT ENOENT ENOENT ENOENT", "EACCES EACCES EINVAL EACCES"} {
+		if !strings.HasPrefix(lines[i], want) {
+			t.Errorf("%d: %s, want %s", i, lines[i], want)
+		}
+	}
+	if !strings.HasPrefix(lines[3], "ENOENT") || strings.HasPrefix(lines[2], "ENOENT") {
+		t.Errorf("its own descriptors: %s and %s", lines[2], lines[3])
+	}
+}
