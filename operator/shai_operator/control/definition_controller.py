@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import analyses, definitions, policies, references, task_run_objects
-from shai_operator.reconcile.objects import namespace
+from shai_operator.reconcile.objects import deleting, namespace
 
 if TYPE_CHECKING:
     from shai_operator.control.executor import Executor
@@ -63,6 +63,6 @@ class DefinitionController:
         name = policy["metadata"]["name"]
         inventory = self._loop.inventory
         return any(
-            references.names_policy(pipeline, name, inventory)
+            references.names_policy(pipeline, name, inventory) and not deleting(pipeline)
             for pipeline in inventory.all("Pipeline", namespace(policy))
         )

@@ -14,8 +14,10 @@ limited.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -29,7 +31,7 @@ from shai_operator.reconcile import sources
 from shai_operator.reconcile.objects import GROUP, name, namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from shai_operator.control.stored import Stored
     from shai_operator.monitors.validator import Validator
@@ -45,7 +47,9 @@ writes some characters as six bytes."""
 _MOST_HELD = 4 * _LARGEST_REVIEW
 """Bytes of all requests that are read or answered at one time."""
 _READ_SECONDS = 10.0
-"""How long a request may take to arrive: the API server does not wait longer for the answer."""
+"""How long a request may take to arrive, or wait for its turn: the API server does not wait longer for the answer."""
+_AT_ONCE = 2
+"""How many objects of one namespace are examined at one time."""
 
 
 class Admission:
@@ -55,6 +59,8 @@ class Admission:
         self._validator = validator
         self._stored = stored
         self._held = 0
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
+        """By namespace: who sends many objects waits for their turn, and nobody else does."""
         self.application = web.Application(client_max_size=_LARGEST_REVIEW)
         """To be served with TLS."""
         examine: dict[str, _Examine] = dict.fromkeys(MANIFESTS, self._parsed)
@@ -68,11 +74,26 @@ class Admission:
             held: list[int] = []
             try:
                 asked = _asked(await self._read(request, held), plural)
-                return web.json_response(await _review(asked, examine))
+                async with self._turn(namespace(asked["object"])):
+                    return web.json_response(await _review(asked, examine))
             finally:
                 self._held -= sum(held)
 
         return answer
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, space: str) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(space, asyncio.Semaphore(_AT_ONCE))
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                await turn.acquire()
+        except TimeoutError as error:
+            text = "too many objects of this namespace are being checked; try again"
+            raise web.HTTPServiceUnavailable(text=text) from error
+        try:
+            yield
+        finally:
+            turn.release()
 
     async def _read(self, request: web.Request, held: list[int]) -> bytes:
         """Read a request; ``held`` gets what of it counts as held."""

@@ -14,7 +14,7 @@ from shai_operator.reconcile import conditions, policies, references, releases, 
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find
 from shai_operator.reconcile.counts import count
-from shai_operator.reconcile.objects import created, name, namespace, status, uid
+from shai_operator.reconcile.objects import created, deleting, name, namespace, status, uid
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -105,7 +105,8 @@ def _lagging(outlook: Outlook) -> str:
 def _homes(space: str, inventory: Inventory) -> dict[str, str]:
     """Return the pool that writes each policy's status: that of the oldest served pipeline with the policy."""
     found: dict[str, str] = {}
-    served = [pipeline for pipeline in inventory.all("Pipeline", space) if tenancy.refusal(pipeline, inventory) is None]
+    kept = [pipeline for pipeline in inventory.all("Pipeline", space) if not deleting(pipeline)]
+    served = [pipeline for pipeline in kept if tenancy.refusal(pipeline, inventory) is None]
     for pipeline in sorted(served, key=lambda pipeline: (created(pipeline), uid(pipeline))):
         for policy in references.policies(pipeline, inventory):
             found.setdefault(policy, references.pool(pipeline))
@@ -180,6 +181,7 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     waiting = [inventory.get(ref) for ref in definitions.left_out]
     for obj in (*definitions.pipelines, *(waiter for waiter in waiting if waiter is not None)):
         yield pipeline(obj, outlook, inventory, now)
+    yield from _withdrawn(outlook, definitions.namespace, inventory)
     homes = _homes(definitions.namespace, inventory)
     releases = [release for release in (outlook.stable, outlook.candidate, definitions.release) if release is not None]
     running = {policy_name for release in releases for policy_name in release.revisions}
@@ -191,6 +193,17 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
             yield policy(obj, outlook, now)
         elif policy_name not in running and policy_name not in homes and status(obj).get("stableRevision"):
             yield SetStatus(obj, WRITER, {})  # no pipeline names it any more
+
+
+def _withdrawn(outlook: Outlook, space: str, inventory: Inventory) -> Iterator[SetStatus]:
+    """Yield the removal of what the pool has said of deleted pipelines that it has not in force any more.
+
+    A finalizer of somebody else may keep them for long.
+    """
+    running = outlook.stable.objects if outlook.stable else {}
+    for obj in inventory.all("Pipeline", space):
+        if deleting(obj) and status(obj).get("pool") == outlook.pool and ("Pipeline", name(obj)) not in running:
+            yield SetStatus(obj, WRITER, {})
 
 
 def taken_back(pool: Object, served: Collection[str], inventory: Inventory) -> Iterator[SetStatus]:

@@ -20,9 +20,10 @@ from shai_operator.handlers import admission
 from shai_operator.handlers.admission import Admission
 from shai_operator.metrics import counted
 from shai_operator.monitors.errors import MonitorUnreachableError
-from shai_operator.monitors.validator import Validator
+from shai_operator.monitors.validator import Answer, Validator
 from shai_operator.providers import authority
 from testing.operators import SHAI
+from testing.waiting import until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -131,6 +132,37 @@ async def test_all_requests_together_are_held_to_a_limit(caller: Caller, monkeyp
     async with asyncio.timeout(30):
         while (await caller.ask(content))[0] != 200:
             pass
+
+
+class Held:
+    """Stands in for the parser: it is done with objects of namespace n when it is let go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.asked = 0
+
+    async def check(self, objects: list[dict[str, Any]], *, alone: bool) -> Answer:
+        assert alone
+        if objects[0]["metadata"]["namespace"] == "n":
+            self.asked += 1
+            await self.go.wait()
+        return Answer((), {})
+
+
+async def test_who_sends_many_objects_waits_for_their_turn_and_nobody_else_does(tmp_path: Path) -> None:
+    held = Held()
+    under_test = Admission(cast("Validator", held), cast("Stored", None))
+    other = review(text=GOOD)
+    other["request"]["object"]["metadata"]["namespace"] = "other"
+    async with _serving(under_test, tmp_path) as port, asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        caller = Caller(port)
+        flood = [tasks.create_task(caller.ask(review(text=GOOD))) for _ in range(9)]
+        await until_async(lambda: held.asked == 2)
+        assert (await caller.ask(other))[0] == 200
+        assert held.asked == 2
+        held.go.set()
+        assert {status for status, _ in await asyncio.gather(*flood)} == {200}
+    assert held.asked == 9
 
 
 async def test_a_request_that_does_not_end_is_given_up(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

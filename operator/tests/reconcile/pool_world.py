@@ -392,7 +392,7 @@ class World:
         machine.tasks = {key: machine.tasks.get(key, "Stopped") for key in wanted}
 
     def set_status(self, action: SetStatus) -> None:
-        """Apply a part of a status: fields that the writer no longer sends are removed."""
+        """Apply a part of a status: fields and conditions that the writer no longer sends are removed."""
         obj = self.known.get(reference(action.obj))
         if obj is None:
             return
@@ -400,9 +400,9 @@ class World:
         owned = self.owned.setdefault((reference(obj), action.writer), set())
         merged = {key: value for key, value in obj["status"].items() if key not in owned and key != "conditions"}
         types = {condition["type"] for condition in written.get("conditions", ())}
-        others = [old for old in obj["status"].get("conditions", ()) if old["type"] not in types]
+        others = [old for old in obj["status"].get("conditions", ()) if old["type"] not in types | owned]
         merged |= written | {"conditions": [*others, *written.get("conditions", ())]}
-        self.owned[reference(obj), action.writer] = set(written) - {"conditions"}
+        self.owned[reference(obj), action.writer] = types | set(written) - {"conditions"}
         self.known.put({**obj, "status": merged})
 
 

@@ -234,6 +234,20 @@ def test_a_pipeline_that_is_deleted_leaves_the_members_at_once() -> None:
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
+def test_a_deleted_pipeline_that_a_finalizer_keeps_is_not_said_to_run() -> None:
+    world = settled()
+    assert world.of("Pipeline", "syse")["members"] == 3
+    pipeline = world.known.find("Pipeline", "search", "syse")
+    assert pipeline is not None
+    metadata = {"deletionTimestamp": "2026-03-01T00:00:00Z", "finalizers": ["example.com/stay"]}
+    world.put({**pipeline, "metadata": {**pipeline["metadata"], **metadata}})
+    world.settle(3)
+    assert [machine.bundle.release.manifests for machine in world.machines.values() if machine.bundle] == [()] * 3
+    assert "members" not in world.of("Pipeline", "syse")
+    for kind, called in (("Pipeline", "syse"), ("Policy", "public")):
+        assert world.of(kind, called)["conditions"] == []
+
+
 # A slip before the first release is stable.
 
 
