@@ -18,6 +18,12 @@ import (
 var kinds = []string{"jailpools", "pipelines", "policies", "tasks", "factsources", "principals", "offlineanalyses",
 	"analysisruns", "taskruns", "benchmarks"}
 
+// alsoServed are kinds whose objects say nothing of what is wrong.
+var alsoServed = []string{"policyrevisions", "memberreadings"}
+
+// notRead is the reason of findings about what the user may not do, and so nobody has looked at.
+const notRead = "NotRead"
+
 func (p *program) doctorCommand() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
@@ -26,7 +32,8 @@ func (p *program) doctorCommand() *cobra.Command {
 		Long: `Check that the API server serves all of Shai's kinds and checks what is applied, and list
 every object whose conditions say that something is wrong, or that the operator has not
 looked at. docs/operations.md has a row for each reason. The exit code is 1 if something is
-wrong. What you may not read is listed as such.`,
+wrong. What you may not read, or may not try, is listed as NotRead, and is no reason for that.
+To see whether what is applied is checked, a Policy that is wrong is sent as a dry run.`,
 		Example: "  kubectl shai doctor\n  kubectl shai doctor -A --output json",
 		Args:    cobra.NoArgs,
 		RunE:    p.does(func(ctx context.Context, _ []string) error { return p.doctor(ctx, all) }),
@@ -43,12 +50,12 @@ type finding struct {
 }
 
 func (p *program) doctor(ctx context.Context, all bool) error {
-	findings := p.served(ctx)
+	findings := append(p.served(ctx), p.checked(ctx)...)
 	looked := 0
 	for _, kind := range kinds {
 		found, err := p.kubectl.list(ctx, kind, all)
 		if err != nil {
-			findings = append(findings, finding{kind, "NotRead", err.Error()})
+			findings = append(findings, finding{kind, reasonOf(err, "Failed"), err.Error()})
 		}
 		looked += len(found)
 		for _, one := range found {
@@ -66,10 +73,18 @@ func (p *program) doctor(ctx context.Context, all bool) error {
 	if err := p.print(result, text); err != nil {
 		return err
 	}
-	if len(findings) > 0 {
+	if slices.ContainsFunc(findings, func(one finding) bool { return one.Reason != notRead }) {
 		return errSaid
 	}
 	return nil
+}
+
+// reasonOf returns the reason of a finding about a request that has failed.
+func reasonOf(err error, otherwise string) string {
+	if strings.Contains(err.Error(), "(Forbidden)") {
+		return notRead
+	}
+	return otherwise
 }
 
 // described lists findings: a table, and beneath it each message in full.
@@ -96,7 +111,7 @@ func (p *program) served(ctx context.Context) []finding {
 		return []finding{{"kinds", "NotServed", err.Error()}}
 	}
 	var findings []finding
-	for _, kind := range kinds {
+	for _, kind := range slices.Concat(kinds, alsoServed) {
 		if !slices.ContainsFunc(listed.Resources, func(r struct {
 			Name string `json:"name"`
 		}) bool {
@@ -106,6 +121,23 @@ func (p *program) served(ctx context.Context) []finding {
 		}
 	}
 	return findings
+}
+
+// unreadable is a Policy that no monitor can read.
+const unreadable = `{"apiVersion": "shai.dev/v1alpha1", "kind": "Policy", "metadata": {"generateName": "doctor-"},
+"spec": {"text": "no policy"}}`
+
+// checked tries whether what is applied is checked. Nothing is stored.
+func (p *program) checked(ctx context.Context) []finding {
+	_, err := p.kubectl.give(ctx, []byte(unreadable), "create", "--dry-run=server", "--filename=-")
+	switch {
+	case err == nil:
+		return []finding{{"admission", "NotChecked", "the API server takes a Policy that is wrong: nobody checks what is applied; " +
+			"see whether the operator runs, which makes the ValidatingWebhookConfiguration shai.dev"}}
+	case strings.Contains(err.Error(), "denied the request"):
+		return nil
+	}
+	return []finding{{"admission", reasonOf(err, "NotChecked"), err.Error()}}
 }
 
 // fine are reasons with which a condition is False although nothing is wrong.

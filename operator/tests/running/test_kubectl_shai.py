@@ -163,6 +163,7 @@ def test_top_and_doctor(devcluster: Cluster, shai: Callable[..., subprocess.Comp
     assert "Ready=RolledBack  denials rose" in found.stdout
     findings = {one["object"]: one["reason"] for one in json.loads(shai("doctor", "-o", "json").stdout)["findings"]}
     assert findings[f"policy/{NAMESPACE}/open"] == "NotSeen"
+    assert findings["admission"] == "NotChecked", "no operator is there"
     assert f"taskrun/{NAMESPACE}/again" not in findings
 
 

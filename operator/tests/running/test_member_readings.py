@@ -126,6 +126,12 @@ def test_a_reader_sees_what_a_task_has_printed_and_is_recorded(
     assert readings(devcluster) == [], "the plugin removes what it has read"
 
 
+def test_what_a_user_may_not_look_at_is_no_trouble(administrator: Reader) -> None:
+    done = administrator.shai("doctor", "--output=json")
+    findings = {one["object"]: one["reason"] for one in json.loads(done.stdout)["findings"]}
+    assert (done.returncode, findings) == (0, {"jailpools": "NotRead", "principals": "NotRead"}), done
+
+
 def test_explanations_and_errors_name_the_thing(pool: SmallPool, reader: Reader) -> None:
     explained = reader.shai("explain", "p", "--task=once", "--conduit=/a/1.txt")
     assert "/a/1.txt" in explained.stdout + explained.stderr
