@@ -176,7 +176,12 @@ async def _lead(
                 tasks.create_task(freshness.run(), name="freshness")
                 tasks.create_task(scraping.lead(port), name="scraping")
                 tasks.create_task(held.registration.keep(), name="registration")
-                tasks.create_task(watching.run(registry, chosen, lambda: _on_signals(stop)), name="watches")
+                tasks.create_task(
+                    watching.run(
+                        registry, chosen, lambda: watch.know_existing(cluster, loop), lambda: _on_signals(stop)
+                    ),
+                    name="watches",
+                )
         finally:
             await jobs.close()
             await playbooks.close()

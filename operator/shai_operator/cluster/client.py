@@ -51,6 +51,10 @@ class RefusedError(ClusterError):
     """The API server, or a policy or quota of it, does not take what was sent; it will not take the same later."""
 
 
+class NotServedError(ClusterError):
+    """The API server does not serve the kind."""
+
+
 class Cluster:
     """The API server that the environment names: ``KUBECONFIG``, or a pod's service account."""
 
@@ -83,7 +87,10 @@ class Cluster:
     async def list(
         self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> list[dict[str, Any]]:
-        """List the objects of a kind with these labels, in one namespace or (None) in all."""
+        """List the objects of a kind with these labels, in one namespace or (None) in all.
+
+        NotServedError when there is no such kind.
+        """
         API_REQUESTS.labels("list", kind).inc()
         scope: dict[str, Any] = {} if kind in WITHOUT_NAMESPACE else {"namespace": namespace or "*"}
         if labels:
@@ -95,7 +102,8 @@ class Cluster:
         try:
             return await _patiently(listed)
         except ApiError as error:
-            raise ClusterError(f"list {kind}: {error.status.message}") from error
+            missing = error.status.code == _NOT_FOUND
+            raise (NotServedError if missing else ClusterError)(f"list {kind}: {error.status.message}") from error
         except Exception as error:
             raise _unanswered(f"list {kind}", error) from error
 

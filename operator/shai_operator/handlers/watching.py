@@ -18,7 +18,7 @@ import kopf
 from shai_operator.control.backoff import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,10 +49,20 @@ def settings() -> kopf.OperatorSettings:
     return chosen
 
 
-async def run(registry: kopf.OperatorRegistry, chosen: kopf.OperatorSettings, started: Callable[[], None]) -> None:
-    """Watch until cancelled. ``started`` is called when kopf has taken the signals of the process for itself."""
+async def run(
+    registry: kopf.OperatorRegistry,
+    chosen: kopf.OperatorSettings,
+    before: Callable[[], Awaitable[None]],
+    started: Callable[[], None],
+) -> None:
+    """Watch until cancelled.
+
+    ``before`` is awaited each time before kopf begins; ``started`` is called when kopf has taken the signals of the
+    process for itself.
+    """
     backoff = Backoff()
     while True:
+        await before()
         since = time.monotonic()
         async with _kopf(registry, chosen) as tasks:
             started()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shai_operator.cluster.client import Cluster, ClusterError
+from shai_operator.cluster.client import Cluster, ClusterError, NotServedError
 from shai_operator.reconcile.objects import Reference
 
 if TYPE_CHECKING:
@@ -67,6 +67,19 @@ async def test_no_answer_is_an_error_that_callers_know(
         cluster = Cluster()
         with pytest.raises(ClusterError, match="Lease"):
             await REQUESTS[request_](cluster)
+        await cluster.close()
+
+
+async def test_a_kind_that_is_not_served_is_an_error_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({"kind": "Status", "status": "Failure", "code": 404, "message": "no such thing"})
+    head = f"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with answering(head + body) as port:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, port)))
+        cluster = Cluster()
+        with pytest.raises(NotServedError, match="list Lease: no such thing"):
+            await cluster.list("Lease")
         await cluster.close()
 
 
