@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors import answers, apart, client, counters, shapes, streams
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.monitors.errors import MonitorError, MonitorLateError
@@ -23,11 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from pathlib import Path
 
+    from shai_operator.control.authority import ClientTLS
+
     Ask = Callable[[MonitorClient], Coroutine[Any, Any, object]]
 
 MEMBER = "strange.sock"
 LINES = 2048
 FIRST_AND_LAST = 2
+LIMIT_SECONDS = 30.0
 
 
 def status(client: MonitorClient) -> Coroutine[Any, Any, object]:
@@ -223,7 +229,8 @@ async def test_a_stream_has_a_time_limit(tmp_path: Path, monkeypatch: pytest.Mon
     for ask, word in ((analyze, "analyses"), (compare, "comparisons")):
         async with asking(tmp_path, **{word: without_end}) as monitor:
             with pytest.raises(MonitorLateError):
-                await ask(monitor)
+                async with asyncio.timeout(LIMIT_SECONDS):
+                    await ask(monitor)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +254,7 @@ async def test_the_operator_goes_on_while_an_answer_is_parsed_and_checked(
     def waiting(*arguments: Any) -> object:
         threads.add(threading.get_ident())
         kept.set()
-        assert goes_on.wait(60.0), "nothing else went on"
+        assert goes_on.wait(LIMIT_SECONDS), "nothing else went on"
         return check(*arguments)
 
     monkeypatch.setattr(shapes, "checked", waiting)
@@ -261,6 +268,23 @@ async def test_the_operator_goes_on_while_an_answer_is_parsed_and_checked(
         goes_on.set()
         await asked
     assert threading.get_ident() not in threads
+
+
+async def test_members_are_asked_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set[int]()
+    connector = aiohttp.TCPConnector
+
+    def connecting(**settings: Any) -> aiohttp.TCPConnector:
+        threads.add(threading.get_ident())
+        return connector(**settings)
+
+    monkeypatch.setattr(aiohttp, "TCPConnector", connecting)
+    tls = ssl.create_default_context()
+    observer = MemberObserver(cast("ClientTLS", SimpleNamespace(context=lambda: tls)), lambda: None)
+    observer.look_at({"a": "127.0.0.1:1"}, 600.0)
+    await until_async(lambda: observer.of("a").looked)
+    await observer.close()
+    assert len(threads - {threading.get_ident()}) == len(threads) == 1
 
 
 async def test_what_is_cancelled_ends_apart(tmp_path: Path) -> None:
