@@ -19,7 +19,9 @@ _EXPECTATION = record(
         "from": record(
             "The facts that define the instances: one for every tuple.",
             {
-                "conduit": text("The conduit that says the facts.", longest=shared.CONDUIT_LENGTH),
+                "conduit": text(
+                    "The conduit that says the facts, not the attributes of a Principal.", longest=shared.CONDUIT_LENGTH
+                ),
                 "says": text("The predicate.", longest=shared.PREDICATE_LENGTH),
                 "parameters": distinct(
                     "The task's parameters, in the order of the tuple's values.",

@@ -36,6 +36,9 @@ def reader(
     user.close()
 
 
+MERGE = "application/merge-patch+json"
+
+
 def create(user: Cluster, space: str, called: str, **metadata: list[str]) -> httpx2.Response:
     body: dict[str, Any] = good("MemberReading", "", ("user", called))
     body["metadata"] |= metadata
@@ -56,3 +59,21 @@ def test_a_reading_is_not_kept_by_finalizers(reader: tuple[Cluster, str], space:
     answer = create(user, space, called, finalizers=["example.com/stay"])
     assert answer.status_code == 403, answer.text
     assert "metadata.finalizers has to be empty" in answer.text
+
+
+def test_a_reading_gets_no_finalizers_later(devcluster: Cluster, reader: tuple[Cluster, str], space: str) -> None:
+    """Whatever a role allows. The API server's own, of a deletion in the foreground, come and go."""
+    user, called = reader
+    body: dict[str, Any] = good("MemberReading", "", ("user", called))
+    there = path("MemberReading", space, body["metadata"]["name"])
+    assert user.request("POST", path("MemberReading", space), body).status_code == 201
+    try:
+        for finalizers in (["example.com/stay"], ["foregroundDeletion"], ["orphan"]):
+            answer = devcluster.request("PATCH", there, {"metadata": {"finalizers": finalizers}}, content_type=MERGE)
+            assert answer.status_code == 403, answer.text
+            assert "metadata.finalizers has to be empty" in answer.text
+        labelled = {"metadata": {"labels": {"example.com/mine": "1"}}}
+        assert devcluster.request("PATCH", there, labelled, content_type=MERGE).is_success
+    finally:
+        user.request("DELETE", there, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"})
+    until(lambda: devcluster.request("GET", there).status_code == 404, "it is gone")

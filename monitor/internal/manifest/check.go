@@ -139,9 +139,15 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 	}
 }
 
-// expectation checks that an instance gets exactly the parameters of its task.
+// expectation checks that an instance gets exactly the parameters of its task, and none of the
+// attributes of a principal: results of analyses name instances, and who reads them on Kubernetes
+// has no right to read Principals.
 func (c *checker) expectation(o *object, at string, e Expectation, tasks []string) {
 	c.member(o, at+".task", e.Task, tasks)
+	if strings.HasPrefix(e.From.Conduit, Attributes) {
+		c.fail(o, at+".from.conduit", "name what a FactSource says",
+			"%q says the attributes of a principal, which give no instances", e.From.Conduit)
+	}
 	task, ok := c.objects["Task/"+e.Task]
 	if !ok || task.broken {
 		return

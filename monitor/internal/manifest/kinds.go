@@ -129,6 +129,9 @@ type PrincipalSpec struct {
 	Attributes []Attribute `json:"attributes,omitempty" rule:"max=64"`
 }
 
+// Attributes is what the conduits that say the attributes of principals begin with.
+const Attributes = "principals/"
+
 // Namespaces are namespaces of Kubernetes, by name.
 type Namespaces struct {
 	Names []string `json:"names,omitempty" rule:"max=64,item=63"`

@@ -63,7 +63,7 @@ func attributesOf(principal *manifest.Principal) []policy.Fact {
 	var facts []policy.Fact
 	for _, attribute := range principal.Spec.Attributes {
 		facts = append(facts, policy.Fact{
-			Conduit: "principals/" + principal.Metadata.Name, Relation: "attribute",
+			Conduit: manifest.Attributes + principal.Metadata.Name, Relation: "attribute",
 			Arguments: []policy.Value{policy.String(attribute.Name), policy.String(attribute.Value)},
 		})
 	}

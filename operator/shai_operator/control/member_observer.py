@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from shai_operator.monitors import reading
+from shai_operator.monitors import apart, reading
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.monitors.errors import MonitorError, MonitorLateError, MonitorUnreachableError
 from shai_operator.reconcile import members
@@ -111,7 +111,8 @@ class MemberObserver:
         if seen.client is None or seen.connection != connection:
             if seen.client is not None:
                 _dispose(seen.client)
-            seen.client, seen.connection = MonitorClient(address=endpoint, tls=connection[1]), connection
+            seen.client = MonitorClient(address=endpoint, tls=connection[1], apart=apart.members())
+            seen.connection = connection
         return seen.client
 
     def began(self, name: str, kind: str, job: Job) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from shai_operator.control.jobs import CancelledError
 from shai_operator.monitors.errors import MonitorError
-from shai_operator.reconcile import references, runs, shares
+from shai_operator.reconcile import references, results, runs, shares
 from shai_operator.reconcile.objects import namespace, spec, uid
 from shai_operator.reconcile.results import MemberRun, State
 
@@ -120,7 +120,7 @@ class RunController:
             try:
                 client = seen.client(wanted.member)
                 request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
-                return await job.unless_cancelled(request)
+                return results.shortened(await job.unless_cancelled(request))
             except MonitorError as error:
                 if _lost(error):
                     known = seen.of(wanted.member)  # what was observed before is over

@@ -7,19 +7,39 @@ Of a member, the operator trusts only that it can answer for itself: what answer
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.monitors import shapes
 from shai_operator.monitors.errors import MonitorAnswerError, MonitorError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     import aiohttp
 
 
-STATUS_BYTES, METRICS_BYTES, RESULT_BYTES, PROBLEM_BYTES = 4 << 20, 16 << 20, 16 << 20, 4 << 20
-"""Bytes of the answers of each kind. As Python's objects, an answer can take twenty times as much."""
+@dataclass(frozen=True)
+class Most:
+    """How much an answer may be. Both are looked at before it is parsed, which holds up all threads."""
+
+    bytes: int
+    values: int | None = 1 << 18
+    """JSON values; None: this is not limited."""
+
+
+STATUS = Most(4 << 20)
+"""The state of a pipeline with all 64 tasks that it may have, and the 100 sessions that are listed, is 40 KiB and has
+four thousand values."""
+METRICS_BYTES = 16 << 20
+ANALYSIS = Most(8 << 20, 1 << 19)
+"""64 tasks that expect to read and write all 256 conduits of a pipeline are 32,768 accesses, each with ten values."""
+COMPARISON = Most(2 << 20)
+"""It lists at most 60 groups of flows, 20 users and 20 documents."""
+RESULT = Most(4 << 20)
+SEALED = Most(1 << 20)
+CHECKS = Most(16 << 20, None)
+"""Those of the operator's own parser, about whatever there is."""
+PROBLEM = Most(4 << 20)
+
 _QUOTED = 200
 _REFUSALS = range(400, 600)
 _ERRORS_TOLD = 3
@@ -34,29 +54,14 @@ async def read(answer: aiohttp.ClientResponse, most: int, what: str) -> bytes:
     async for piece in answer.content.iter_any():
         read += piece
         if len(read) > most:
-            raise _too_long(most, what)
+            raise too_long(most, what)
     return bytes(read)
 
 
-async def lines(answer: aiohttp.ClientResponse, most: int, what: str) -> AsyncIterator[Mapping[str, Any]]:
-    """Read an answer that is a stream of lines, JSON objects of at most ``most`` bytes; errors as of `read`."""
-    held = bytearray()
-    async for piece in answer.content.iter_any():
-        *ends, rest = piece.split(b"\n")
-        for end in ends:
-            held += end
-            if held.strip():
-                yield _line(held, most, what)
-            held.clear()
-        held += rest
-        if len(held) > most:
-            raise _too_long(most, what)
-    if held.strip():
-        yield _line(held, most, what)
-
-
-def parse(raw: bytes | bytearray, what: str) -> Any:
-    """Return the JSON value of an answer; MonitorAnswerError when it is none."""
+def parse(raw: bytes | bytearray, most: Most, what: str) -> Any:
+    """Return the JSON value of an answer; MonitorAnswerError when it is none, or has too many values in it."""
+    if most.values is not None and _values(raw) > most.values:
+        raise MonitorAnswerError(f"{what}: the answer has more than {most.values} values")
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -65,9 +70,9 @@ def parse(raw: bytes | bytearray, what: str) -> Any:
 
 async def refusal(answer: aiohttp.ClientResponse, what: str) -> MonitorError:
     """Return the error that an answer tells; MonitorAnswerError when it tells none."""
-    raw = await read(answer, PROBLEM_BYTES, what)
+    raw = await read(answer, PROBLEM.bytes, what)
     try:
-        return problem(parse(raw, what), answer.status, what)
+        return problem(parse(raw, PROBLEM, what), answer.status, what)
     except MonitorAnswerError:
         text = raw[:_QUOTED].decode(errors="replace")
         return MonitorAnswerError(f"{what}: unexpected answer {answer.status}: {text}")
@@ -88,14 +93,11 @@ def problem(found: Any, status: int, what: str) -> MonitorError:
     )
 
 
-def _line(raw: bytearray, most: int, what: str) -> Mapping[str, Any]:
-    if len(raw) > most:
-        raise _too_long(most, what)
-    found = parse(raw, what)
-    if not isinstance(found, dict):
-        raise MonitorAnswerError(f"{what}: a line is no object. Is it a Shai monitor of this version?")
-    return found
+def too_long(most: int, what: str) -> MonitorAnswerError:
+    """Return the error of an answer, or a line of one, that has more than ``most`` bytes."""
+    return MonitorAnswerError(f"{what}: the answer is longer than {most >> 10} KiB")
 
 
-def _too_long(most: int, what: str) -> MonitorAnswerError:
-    return MonitorAnswerError(f"{what}: the answer is longer than {most >> 20} MiB")
+def _values(raw: bytes | bytearray) -> int:
+    """Return how many values a JSON text has at most: each but the first one follows one of these characters."""
+    return len(raw) - len(raw.translate(None, b",[{")) + 1

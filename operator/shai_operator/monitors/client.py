@@ -7,53 +7,62 @@ The monitor's ``internal/monitor/api`` describes the messages. Answers are retur
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
 
-from shai_operator.monitors import answers, shapes
-from shai_operator.monitors.errors import MonitorAnswerError, MonitorLateError, MonitorUnreachableError
+from shai_operator.monitors import answers, counters, shapes, streams
+from shai_operator.monitors.errors import MonitorLateError, MonitorUnreachableError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
+    from shai_operator.monitors.answers import Most
+    from shai_operator.monitors.apart import Apart
     from shai_operator.monitors.shapes import Shape
 
+_T = TypeVar("_T")
+
 _OK = 200
+_COMPARISON = "comparison", shapes.COMPARISON, answers.COMPARISON
+_ANALYSIS = "analysis", shapes.ANALYSIS, answers.ANALYSIS
+"""The name, the shape and the limits of a stream's result."""
 
 QUICK = aiohttp.ClientTimeout(total=10.0)
 READING = aiohttp.ClientTimeout(total=60.0, sock_connect=10.0)
 """The timeout of a reading: a monitor may have to look through its whole audit log."""
 LONG = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
 """The timeout of requests without a time limit; the caller cancels them."""
+STREAMED = aiohttp.ClientTimeout(total=86_400.0, sock_connect=10.0)
+"""The timeout of analyses and comparisons: the longest one that an AnalysisRun can have, a day."""
 
 
 class MonitorClient:
-    """One monitor. Use it as an async context, or call `close`; requests may run concurrently."""
+    """One monitor. Use it as an async context, or call `close`; requests may run concurrently.
 
-    def __init__(self, *, socket: Path | None = None, address: str = "", tls: ssl.SSLContext | None = None) -> None:
-        self._name = str(socket or address)
-        self._base = "http://monitor" if socket else f"https://{address}"
-        connector: aiohttp.BaseConnector = (
-            aiohttp.UnixConnector(path=str(socket)) if socket else aiohttp.TCPConnector(ssl=tls or False)
-        )
+    ``apart`` receives and checks the answers, for monitors that are not trusted; None: the caller's event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        socket: Path | None = None,
+        address: str = "",
+        tls: ssl.SSLContext | None = None,
+        apart: Apart | None = None,
+    ) -> None:
         if socket is None and tls is None:
             raise ValueError(f"connect to {address}: an address needs TLS, or anybody could answer")
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=QUICK,
-            read_bufsize=1 << 20,
-            json_serialize=json.dumps,
-            # A few bytes could be unpacked to any number of them, before the limits of `answers` count them.
-            auto_decompress=False,
-            headers={"Accept-Encoding": "identity"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        self._name = str(socket or address)
+        self._base = "http://monitor" if socket else f"https://{address}"
+        self._socket, self._tls, self._apart = socket, tls, apart
+        self._opened: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -65,21 +74,15 @@ class MonitorClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._session.close()
+        await self._done(self._close())
 
     async def status(self) -> dict[str, Any]:
         """Return the monitor's state."""
-        return await self._call("GET", "/v1/status", shapes.STATUS, most=answers.STATUS_BYTES)
+        return await self._call("GET", "/v1/status", shapes.STATUS, most=answers.STATUS)
 
-    async def metrics(self) -> str:
-        """Return the monitor's metrics in the Prometheus text format."""
-        what = self._what("GET", "/metrics")
-        async with self._send("GET", "/metrics", None, QUICK) as answer:
-            raw = await answers.read(answer, answers.METRICS_BYTES, what)
-        try:
-            return raw.decode()
-        except ValueError as error:
-            raise MonitorAnswerError(f"{what}: {error}") from error
+    async def metrics(self) -> dict[str, float]:
+        """Return the sums of the monitor's counters, as `counters.sums` does."""
+        return await self._done(self._metrics())
 
     async def apply(self, sources: Sequence[Mapping[str, str]], label: str) -> None:
         """Put a bundle in force, in place of the one before."""
@@ -89,21 +92,21 @@ class MonitorClient:
     async def validate(self, sources: Sequence[Mapping[str, str]], *, alone: bool = False) -> dict[str, Any]:
         """Check manifests without applying them; with ``alone``, missing references are no errors."""
         body = {"sources": list(sources), "alone": alone}
-        return await self._call("POST", "/v1/validations", shapes.VALIDATION, body, LONG)
+        return await self._call("POST", "/v1/validations", shapes.VALIDATION, body, LONG, most=answers.CHECKS)
 
     async def compare(
         self, sources: Sequence[Mapping[str, str]], progress: Callable[[Mapping[str, Any]], None]
     ) -> dict[str, Any]:
         """Return the flows that a bundle would open and close, compared with the one in force."""
         body = {"sources": list(sources), "prune": True}
-        return await self._stream("/v1/comparisons", body, "comparison", shapes.COMPARISON, progress)
+        return await self._stream("/v1/comparisons", body, _COMPARISON, progress)
 
     async def analyze(
         self, pipeline: str, scope: str, *, full: bool, progress: Callable[[Mapping[str, Any]], None]
     ) -> dict[str, Any]:
         """Run the offline analysis; if this is cancelled, so is the analysis, and the last result stays in force."""
         body = {"pipeline": pipeline, "scope": scope.lower(), "full": full}
-        return await self._stream("/v1/analyses", body, "analysis", shapes.ANALYSIS, progress)
+        return await self._stream("/v1/analyses", body, _ANALYSIS, progress)
 
     async def task(self, pipeline: str, task: str, verb: str) -> dict[str, Any]:
         """Do ``start``, ``stop`` or ``wait`` for a task; return its state."""
@@ -121,7 +124,7 @@ class MonitorClient:
 
     async def read(self, question: Mapping[str, Any]) -> str:
         """Ask for what only administrators read, on behalf of a user; return the answer, sealed for its reader."""
-        told = await self._call("POST", "/v1/readings", shapes.SEALED, question, READING)
+        told = await self._call("POST", "/v1/readings", shapes.SEALED, question, READING, most=answers.SEALED)
         return str(told["sealed"])
 
     async def _call(
@@ -132,28 +135,68 @@ class MonitorClient:
         body: Any = None,
         limit: aiohttp.ClientTimeout = QUICK,
         *,
-        most: int = answers.RESULT_BYTES,
+        most: Most = answers.RESULT,
     ) -> dict[str, Any]:
-        what = self._what(method, path)
-        async with self._send(method, path, body, limit) as answer:
-            found = answers.parse(await answers.read(answer, most, what), what)
-        told: dict[str, Any] = shapes.checked(found, shape, what)
-        return told
+        async def work() -> dict[str, Any]:
+            what = self._what(method, path)
+            async with self._send(method, path, body, limit) as answer:
+                found = answers.parse(await answers.read(answer, most.bytes, what), most, what)
+            told: dict[str, Any] = shapes.checked(found, shape, what)
+            return told
+
+        return await self._done(work())
 
     async def _stream(
-        self, path: str, body: Any, result: str, shape: Shape, progress: Callable[[Mapping[str, Any]], None]
+        self,
+        path: str,
+        body: Any,
+        result: tuple[str, Shape, Most],
+        progress: Callable[[Mapping[str, Any]], None],
     ) -> dict[str, Any]:
-        what = self._what("POST", path)
-        async with self._send("POST", path, body, LONG) as answer:
-            async for line in answers.lines(answer, answers.RESULT_BYTES, what):
-                if line.get("progress") is not None:
-                    progress(shapes.checked(line["progress"], shapes.PROGRESS, what))
-                if line.get("problem") is not None:
-                    raise answers.problem(line["problem"], answer.status, what)
-                if line.get(result) is not None:
-                    told: dict[str, Any] = shapes.checked(line[result], shape, what)
-                    return told
-        raise MonitorUnreachableError(f"{what}: the monitor ended before it was done")
+        name, shape, most = result
+        loop = asyncio.get_running_loop()
+
+        def tell(found: Mapping[str, Any]) -> None:
+            loop.call_soon_threadsafe(progress, found)
+
+        async def work() -> dict[str, Any]:
+            what = self._what("POST", path)
+            async with self._send("POST", path, body, STREAMED) as answer:
+                found = await streams.result(answer, name, most, tell, what)
+            told: dict[str, Any] = shapes.checked(found, shape, what)
+            return told
+
+        return await self._done(work())
+
+    async def _metrics(self) -> dict[str, float]:
+        what = self._what("GET", "/metrics")
+        async with self._send("GET", "/metrics", None, QUICK) as answer:
+            raw = await answers.read(answer, answers.METRICS_BYTES, what)
+        return counters.sums(raw, what)
+
+    async def _done(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do what receives and checks an answer where that is to be done."""
+        return await (work if self._apart is None else self._apart.run(work))
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Return the session, which belongs to the event loop in which it is made."""
+        if self._opened is None:
+            self._opened = aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(path=str(self._socket))
+                if self._socket
+                else aiohttp.TCPConnector(ssl=self._tls or False),
+                timeout=QUICK,
+                json_serialize=json.dumps,
+                # A few bytes could be unpacked to any number of them, before the limits of `answers` count them.
+                auto_decompress=False,
+                headers={"Accept-Encoding": "identity"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._opened
+
+    async def _close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
 
     def _what(self, method: str, path: str) -> str:
         return f"{method} {path} at {self._name}"
@@ -165,7 +208,7 @@ class MonitorClient:
         """Yield the answer to a request, if it is a success."""
         silence = "does not answer"
         try:
-            async with self._session.request(
+            async with self._session().request(
                 method, self._base + path, json=body, timeout=limit, allow_redirects=False
             ) as answer:
                 silence = "broke off"

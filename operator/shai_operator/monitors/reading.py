@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from shai_operator.monitors.errors import MonitorAnswerError
 from shai_operator.monitors.shapes import LARGEST
 from shai_operator.reconcile.attempts import Ending, Reason, Refusal
@@ -14,13 +12,12 @@ from shai_operator.reconcile.bundles import label_parts
 from shai_operator.reconcile.members import Monitor, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
 _RUNNING, _SUCCEEDED = "Running", "Succeeded"
 _LARGEST_EXIT = 255
 _REFUSALS_LISTED = 8
-_FAMILIES = ("shai_sessions", "shai_decisions", "shai_decision_seconds")
 
 
 def monitor(status: Mapping[str, Any]) -> Monitor:
@@ -58,18 +55,14 @@ def ending(run: Mapping[str, Any]) -> Ending | None:
     )
 
 
-def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | None:
-    """Read the counters for judging members; None while the bundle in force was not made by the operator.
+def sample(status: Mapping[str, Any], sums: Mapping[str, float], at: datetime) -> Sample | None:
+    """Read the counters for judging members, of `counters`; None while the bundle in force is not the operator's.
 
-    MonitorAnswerError when the metrics are none.
+    MonitorAnswerError when one counts nothing.
     """
     release, _ = label_parts(status["bundle"]["label"])
     if not release:
         return None
-    try:
-        sums = _sums(metrics)
-    except (ValueError, LookupError, TypeError) as error:  # of the parser, which says nowhere what it raises
-        raise MonitorAnswerError(f"the metrics are not in Prometheus' text format: {error}") from error
     denied = _count(sums, "shai_decisions_total/denied")
     return Sample(
         at=at,
@@ -87,15 +80,6 @@ def _state(task: Mapping[str, Any]) -> str:
     return _SUCCEEDED if task["completed"] else str(task["state"])
 
 
-def _sums(metrics: str) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for family in text_string_to_metric_families("\n".join(_wanted(metrics.splitlines())) + "\n"):
-        for measured in family.samples:
-            key = measured.name + ("/denied" if measured.labels.get("allowed") == "false" else "")
-            sums[key] = sums.get(key, 0.0) + measured.value
-    return sums
-
-
 def _count(sums: Mapping[str, float], name: str, scale: float = 1.0) -> int:
     value = sums.get(name, 0.0) * scale
     if not 0 <= value <= LARGEST:  # nor is NaN
@@ -105,12 +89,3 @@ def _count(sums: Mapping[str, float], name: str, scale: float = 1.0) -> int:
 
 def _analyzed(run: Mapping[str, Any], bundle: str) -> bool:
     return bool(run["succeeded"] and run["hash"] == bundle)
-
-
-def _wanted(lines: Iterable[str]) -> Iterable[str]:
-    """Leave out metric families that nothing uses: Go's own metrics are the largest part of the answer."""
-    for line in lines:
-        words = line.split(maxsplit=3)
-        name = words[2] if line.startswith("#") and len(words) > 2 else line.partition("{")[0].partition(" ")[0]  # noqa: PLR2004
-        if name.startswith(_FAMILIES):
-            yield line

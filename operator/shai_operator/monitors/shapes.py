@@ -33,12 +33,25 @@ class Named:
     values: Shape
 
 
-Shape = type[int] | type[bool] | Text | Named | dict[str, "Shape"] | list["Shape"]
-"""A number from 0, a truth value, a text, a mapping, a mapping with these fields, a list of such values."""
+@dataclass(frozen=True)
+class Listed:
+    """A list of such values; with more than ``most`` it is refused. None: any number."""
+
+    values: Shape
+    most: int | None
+
+
+Shape = type[int] | type[bool] | Text | Named | Listed | dict[str, "Shape"]
+"""A number from 0, a truth value, a text, a mapping, a list, a mapping with these fields."""
 
 TEXT, NAME = Text(), Text(1024, ".+")
 _SHORT = Text(1024)
 _HASH = Text(64, "([0-9a-f]{64})?")
+_PIPELINES, _TASKS, _CONDUITS = 4096, 64, 256
+"""How many pipelines a member has at most; what the schema of Pipeline allows to have of each kind."""
+_FLOWS_LISTED, _CAUSES_LISTED, _REFUSALS_LISTED = 20, 3, 8
+"""How many the monitor lists."""
+_ERRORS = 1 << 14
 
 STATUS: Shape = {
     "started": TEXT,
@@ -46,14 +59,15 @@ STATUS: Shape = {
     "reason": TEXT,
     "machine": {"backend": TEXT, "enforcement": TEXT},
     "bundle": {"label": Text(64), "hash": _HASH},
-    "pipelines": [
+    "pipelines": Listed(
         {
             "name": NAME,
-            "tasks": [{"name": NAME, "state": NAME, "completed": bool}],
+            "tasks": Listed({"name": NAME, "state": NAME, "completed": bool}, _TASKS),
             "sessionTotal": int,
             "lastAnalysis": {"hash": _HASH, "succeeded": bool},
-        }
-    ],
+        },
+        _PIPELINES,
+    ),
 }
 TASK: Shape = {"state": NAME, "message": TEXT}
 RUN: Shape = {
@@ -63,18 +77,22 @@ RUN: Shape = {
     "message": TEXT,
     "restarts": int,
     "denials": int,
-    "refusals": [{"operation": Text(256, ".+"), "conduits": Text(256), "policy": Text(256), "count": int}],
+    "refusals": Listed(
+        {"operation": Text(256, ".+"), "conduits": Text(256), "policy": Text(256), "count": int}, _REFUSALS_LISTED
+    ),
 }
 SEALED: Shape = {"sealed": Text(1 << 19, "[A-Za-z0-9+/]+={0,2}")}
-PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": [TEXT]}
+PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": Listed(TEXT, _ERRORS)}
 PROGRESS: Shape = {"phase": Text(256), "done": int, "total": int}
 VALIDATION: Shape = {
-    "errors": [{"source": NAME, "path": TEXT, "textLine": int, "textColumn": int, "message": TEXT, "code": TEXT}],
-    "parameters": Named([TEXT]),
+    "errors": Listed(
+        {"source": NAME, "path": TEXT, "textLine": int, "textColumn": int, "message": TEXT, "code": TEXT}, None
+    ),
+    "parameters": Named(Listed(TEXT, None)),
 }
 
 _ACCESS = Text(pattern="read|write")
-_FLOWS: Shape = [
+_FLOWS: Shape = Listed(
     {
         "pipeline": _SHORT,
         "task": Text(63, ".+"),
@@ -87,8 +105,9 @@ _FLOWS: Shape = [
         "classes": int,
         "documents": int,
         "flows": int,
-    }
-]
+    },
+    _FLOWS_LISTED,
+)
 COMPARISON: Shape = {
     "from": _HASH,
     "to": _HASH,
@@ -100,14 +119,14 @@ COMPARISON: Shape = {
     "closedTotal": int,
     "wouldClose": _FLOWS,
     "wouldCloseTotal": int,
-    "users": [NAME],
+    "users": Listed(NAME, _FLOWS_LISTED),
     "usersTotal": int,
-    "documents": [Text(pattern=".+")],
+    "documents": Listed(Text(pattern=".+"), _FLOWS_LISTED),
     "documentsTotal": int,
 }
 
 _TALLY: dict[str, Shape] = {"expected": int, "granted": int, "refused": int, "undecided": int}
-_CAUSES: Shape = [
+_CAUSES: Shape = Listed(
     {
         "policy": TEXT,
         "count": int,
@@ -116,15 +135,16 @@ _CAUSES: Shape = [
         "reason": TEXT,
         "suggestion": TEXT,
         "mode": TEXT,
-    }
-]
+    },
+    _CAUSES_LISTED,
+)
 ANALYSIS: Shape = {
     "durationMicroseconds": int,
     "conduits": int,
     "classes": int,
     "instances": int,
     **_TALLY,
-    "accesses": [
+    "accesses": Listed(
         {
             "task": NAME,
             "access": _ACCESS,
@@ -133,9 +153,10 @@ ANALYSIS: Shape = {
             **_TALLY,
             "refusedBecause": _CAUSES,
             "undecidedBecause": _CAUSES,
-        }
-    ],
-    "warnings": [
+        },
+        2 * _TASKS * _CONDUITS,
+    ),
+    "warnings": Listed(
         {
             "task": TEXT,
             "access": Text(pattern="(read|write)?"),
@@ -144,8 +165,9 @@ ANALYSIS: Shape = {
             "instances": int,
             "message": TEXT,
             "suggestion": TEXT,
-        }
-    ],
+        },
+        _TASKS * _CONDUITS,
+    ),
 }
 
 
@@ -163,9 +185,11 @@ def checked(found: Any, shape: Shape, place: str) -> Any:
         case dict():
             fields = _typed(found, dict, "an object", place)
             return {field: checked(fields.get(field), inner, f"{place}.{field}") for field, inner in shape.items()}
-        case list():
+        case Listed():
             entries = _typed(found, list, "a list", place)
-            return [checked(entry, shape[0], f"{place}[{index}]") for index, entry in enumerate(entries)]
+            if shape.most is not None and len(entries) > shape.most:
+                raise MonitorAnswerError(f"{place} has {len(entries)} entries; expected at most {shape.most}")
+            return [checked(entry, shape.values, f"{place}[{index}]") for index, entry in enumerate(entries)]
     if shape is bool:
         return _typed(found, bool, "true or false", place)
     return _number(found, place)
@@ -194,6 +218,7 @@ def _typed(found: Any, kind: type, what: str, place: str) -> Any:
 
 
 def _wrong(found: Any, what: str, place: str) -> MonitorAnswerError:
-    # Python writes no whole number of many digits.
-    said = f"{found!r:.80}" if isinstance(found, str | float | bool) else type(found).__name__
+    # Python writes no whole number of many digits, and a text can have millions of characters.
+    begin = found[:80] if isinstance(found, str) else found
+    said = f"{begin!r:.80}" if isinstance(found, str | float | bool) else type(found).__name__
     return MonitorAnswerError(f"{place} is {said}; expected {what}. Is it a Shai monitor of this version?")

@@ -154,7 +154,7 @@ def _crowded(reading: Object, inventory: Inventory, asked: Collection[Reference]
 
     def counts(other: Object) -> bool:
         if status(other).get("completionTime"):
-            return bool(status(other).get("sealed")) and not deleting(other)
+            return bool(status(other).get("sealed"))  # also while it is being deleted, which may take any time
         earlier = (created(other), name(other)) < (created(reading), name(reading))
         return earlier or reference(other) in asked
 

@@ -104,6 +104,12 @@ def found(members: Sequence[MemberRun]) -> dict[str, Any]:
     return values
 
 
+def shortened(analysis: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a member's result with the accesses that a status may list: of others that are kept, it lists none."""
+    accesses = sorted(analysis["accesses"], key=lambda entry: (share(entry), *_key(entry)))
+    return {**analysis, "accesses": accesses[:ACCESSES_LISTED]}
+
+
 def share(entry: Mapping[str, Any]) -> float:
     """Return the share of the expected accesses that is granted; 1 when no access is expected."""
     return int(entry["granted"]) / int(entry["expected"]) if int(entry["expected"]) else 1.0
@@ -134,7 +140,7 @@ def _accesses(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     worst: dict[tuple[str, str, str], dict[str, Any]] = {}
     for member in sorted(results):
         for entry in results[member].get("accesses") or ():
-            key = entry["task"], entry["access"], entry["conduits"]
+            key = _key(entry)
             if key not in worst or share(entry) < share(worst[key]):
                 worst[key] = {
                     **{field: str(entry[field])[:_TEXT_LIMIT] for field in ("task", "access", "conduits")},
@@ -148,6 +154,10 @@ def _accesses(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
                 }
     kept = sorted(worst, key=lambda key: (share(worst[key]), key))[:ACCESSES_LISTED]
     return [worst[key] for key in sorted(kept)]
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    return entry["task"], entry["access"], entry["conduits"]
 
 
 def _causes(causes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

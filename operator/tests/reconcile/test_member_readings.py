@@ -164,8 +164,6 @@ def test_a_namespace_does_not_fill_the_operator_s_memory() -> None:
         base.put(resource("MemberReading", f"a{number:02}", reading(LOG)["spec"], sealed if number % 2 else {}))
         base.put(resource("MemberReading", f"b{number:02}", reading(LOG)["spec"], refused))
         base.put(resource("MemberReading", f"c{number:02}", reading(LOG)["spec"], namespace="mail"))
-        gone = {"deletionTimestamp": "2026-06-01T12:01:00Z", "finalizers": ["example.com/stay"]}
-        base.put(resource("MemberReading", f"d{number:02}", reading(LOG)["spec"], sealed, **gone))
     last = resource("MemberReading", f"a{member_readings.MOST - 1:02}", reading(LOG)["spec"])
     assert member_readings.reconcile(last, {}, None, base, NOW).request is not None
     decision = member_readings.reconcile(reading(LOG), {}, None, base, NOW)
@@ -180,6 +178,18 @@ def test_a_namespace_does_not_fill_the_operator_s_memory() -> None:
     decision = member_readings.reconcile(reading(LOG), {}, None, known, NOW, asked=asked)
     assert (succeeded(decision), decision.request) == (("False", "TooMany"), None)
     assert member_readings.reconcile(crowd[-1], {}, None, known, NOW, asked=asked).request is not None, "it goes on"
+
+
+def test_readings_that_stay_when_they_are_deleted_count() -> None:
+    """They have their answers as long as something keeps them, such as a dependent in foreground deletion."""
+    known = inventory(pool("search"), PIPELINE)
+    sealed = {"sealed": "c2VhbGVk", "completionTime": "2026-06-01T12:00:00Z"}
+    gone = {"deletionTimestamp": "2026-06-01T12:01:00Z", "finalizers": ["foregroundDeletion"]}
+    for number in range(member_readings.MOST):
+        assert member_readings.reconcile(reading(LOG), {}, None, known, NOW).request is not None
+        known.put(resource("MemberReading", f"d{number:02}", reading(LOG)["spec"], sealed, **gone))
+    decision = member_readings.reconcile(reading(LOG), {}, None, known, NOW)
+    assert (succeeded(decision), decision.request) == (("False", "TooMany"), None)
 
 
 def test_a_failure_is_written() -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shai_operator.reconcile import runs
+from shai_operator.reconcile import results, runs
 from shai_operator.reconcile.actions import Emit, Plan
 from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
@@ -184,6 +187,21 @@ def test_of_too_many_expectations_the_worst_are_shown() -> None:
     entries = [accesses(f"task{number:03}", 100, number) for number in range(100)]
     decision = runs.reconcile(run(), [member(0, State.COMPLETE, analysis=analysis(accesses=entries))], world(), NOW)
     assert [entry["granted"] for entry in status_of(decision)["accesses"]] == list(range(ACCESSES_LISTED))
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 2 * ACCESSES_LISTED), st.integers(0, 9), min_size=ACCESSES_LISTED), max_size=3
+    )
+)
+def test_what_is_left_out_of_a_member_s_result_is_in_no_status(granted: list[dict[int, int]]) -> None:
+    members = []
+    for number, tasks in enumerate(granted):
+        entries = [accesses(f"task{task:03}", 10, share) for task, share in tasks.items()]
+        members.append(member(number, State.COMPLETE, analysis=analysis(accesses=entries)))
+    short = [replace(one, analysis=results.shortened(one.analysis or {})) for one in members]
+    assert results.found(short) == results.found(members)
+    assert all(len((one.analysis or {})["accesses"]) <= ACCESSES_LISTED for one in short)
 
 
 def test_a_failed_run_names_the_result_that_stays_in_force() -> None:
