@@ -52,6 +52,9 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 		CPUs: p.services.Options.CPUs,
 	}
 	spec.Foreign = t.foreign(roots)
+	if spec.Covered, err = p.services.DataOfOthers(); err != nil {
+		return spec, nil, fmt.Errorf("hide the data of this machine's other monitors: %w", err)
+	}
 	spec.Descriptors, release, err = t.descriptors()
 	return spec, release, err
 }

@@ -53,8 +53,11 @@ func (p launchPlan) separateMounts() error {
 	switch {
 	case p.HidesReads:
 		err = hideReads()
-	case len(p.Owned) > 0:
+	case len(p.Owned) > 0 || len(p.Covered) > 0:
 		err = ownMounts()
+	}
+	if err == nil {
+		err = cover(p.Covered)
 	}
 	if err != nil || len(p.Owned) == 0 {
 		return err

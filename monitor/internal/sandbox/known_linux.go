@@ -34,15 +34,14 @@ func (r *request) mayKnow(file int, names, open bool) error {
 	}
 	permits := r.requests.permits
 	given := permits.Given(name)
-	if !names && (given != "" || permits.Leads(name)) {
-		return nil // the decision on the file itself comes later
-	}
-	if given == "" {
+	leads := permits.Leads(name)
+	if given == "" && !leads || permits.InRuntime(name) {
 		if err := r.requests.isOwn(name); err != nil {
 			return err
 		}
 	}
-	if open {
+	// The decision on a file that the task has been given comes later.
+	if open || !names && (given != "" || leads) {
 		return nil
 	}
 	return r.findsItself(file, name, given, names)

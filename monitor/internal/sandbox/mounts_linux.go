@@ -5,6 +5,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -30,6 +31,30 @@ func turnTimesOff(directory int, path string, flags uint) error {
 		return fmt.Errorf("turn times of access off: %w", err)
 	}
 	return nil
+}
+
+// cover puts an empty directory in the place of each of these that exists. The calling thread has a
+// mount namespace of its own. The kernel tells a task, in the calls that it answers by itself,
+// whether there is a name that the task's user may look up.
+func cover(directories []string) error {
+	for _, directory := range directories {
+		if err := coverOne(directory); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+			return fmt.Errorf("hide %s from a task: %w", directory, err)
+		}
+	}
+	return nil
+}
+
+func coverOne(directory string) error {
+	empty, err := newFileSystem()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(empty)
+	if err := setAttributes(empty, rootAttributes); err != nil {
+		return err
+	}
+	return putInPlace(empty, directory)
 }
 
 // quietRoot makes mounts of everything that the monitor sees, on which reading a file does

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
-from shai_operator.monitors import answers, counters, shapes, streams
-from shai_operator.monitors.errors import MonitorLateError, MonitorUnreachableError
+from shai_operator.monitors import answers, connections, counters, shapes, streams
+from shai_operator.monitors.errors import MonitorAnswerError, MonitorLateError, MonitorUnreachableError
 
 if TYPE_CHECKING:
     import ssl
@@ -182,9 +182,7 @@ class MonitorClient:
         """Return the session, which belongs to the event loop in which it is made."""
         if self._opened is None:
             self._opened = aiohttp.ClientSession(
-                connector=aiohttp.UnixConnector(path=str(self._socket))
-                if self._socket
-                else aiohttp.TCPConnector(ssl=self._tls or False),
+                connector=connections.connector(self._socket, self._tls),
                 timeout=QUICK,
                 json_serialize=json.dumps,
                 # A few bytes could be unpacked to any number of them, before the limits of `answers` count them.
@@ -215,6 +213,8 @@ class MonitorClient:
                 if answer.status != _OK:
                     raise await answers.refusal(answer, self._what(method, path))
                 yield answer
+        except connections.InterimError as error:
+            raise MonitorAnswerError(f"{self._what(method, path)}: {error}. Is it a Shai monitor?") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _silent(error, f"the monitor at {self._name} {silence}") from error
 

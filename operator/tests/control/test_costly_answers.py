@@ -17,7 +17,7 @@ from aiohttp import web
 from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors import answers, apart, client, counters, shapes, streams
 from shai_operator.monitors.client import MonitorClient
-from shai_operator.monitors.errors import MonitorError, MonitorLateError
+from shai_operator.monitors.errors import MonitorAnswerError, MonitorError, MonitorLateError
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 from tests.control.test_strange_answers import asking, says
@@ -309,3 +309,26 @@ async def test_what_is_cancelled_ends_apart(tmp_path: Path) -> None:
         await until_async(ended.is_set, "the monitor sees that nobody waits")
         with pytest.raises(asyncio.CancelledError):
             await asked
+
+
+@pytest.mark.parametrize("ask", [status, run, compare])
+async def test_nothing_is_read_that_comes_before_an_answer(ask: Ask, tmp_path: Path) -> None:
+    """Interim responses have no limit to their number, and a run none to its time."""
+    gone = asyncio.Event()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                writer.write(b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" * LINES)
+                await writer.drain()
+        except OSError:
+            gone.set()
+        finally:
+            writer.transport.abort()
+
+    socket = tmp_path / MEMBER
+    async with await asyncio.start_unix_server(serve, socket), MonitorClient(socket=socket) as asked:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            with pytest.raises(MonitorAnswerError, match=f"{MEMBER}: interim response 103"):
+                await ask(asked)
+            await gone.wait()

@@ -22,6 +22,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/net/bpf"
 )
@@ -47,6 +48,7 @@ type Plan struct {
 	Capsicum     *Capsicum            // nil: no capability mode
 	HidesReads   bool                 // gives the task mounts of its own
 	Owned        []string             // directories of which it gets mounts with other owners
+	Covered      []string             // directories that it sees empty, if they exist
 }
 
 // Input is everything that a plan depends on.
@@ -77,6 +79,12 @@ type ExecutedFile struct {
 // document for them.
 func (in Input) givesRoot() bool { return in.Serving && in.Machine.Mounts }
 
+// coverable returns the covered directories that hold nothing of what the task is given.
+func (in Input) coverable() []string {
+	leading := leadingTo(slices.Concat(in.paths(), in.Owned, in.Command[:1]))
+	return slices.DeleteFunc(slices.Clone(in.Covered), func(one string) bool { return leading[one] })
+}
+
 // waives reports whether a test has switched the protection off.
 func (in Input) waives(p Protection) bool { return in.Waived&p != 0 }
 
@@ -104,6 +112,9 @@ func ForLinux(in Input) (Plan, error) {
 		return result, err
 	}
 	isOwner := in.User != nil && in.User.Files != 0 && !in.waives(MappedOwners)
+	if in.Machine.Mounts && !in.waives(HiddenNames) {
+		result.Covered = in.coverable()
+	}
 	if !in.Confined {
 		if isOwner {
 			result.Owned = in.Owned
@@ -130,7 +141,7 @@ func ForLinux(in Input) (Plan, error) {
 	}
 	switch ownRoot := in.givesRoot() && !in.waives(EmptyRoot); {
 	case ownRoot:
-		result.Root = in.Machine.Executed
+		result.Root, result.Covered = in.Machine.Executed, nil
 	case isOwner:
 		result.Owned = in.Owned
 	}

@@ -120,6 +120,9 @@ type Spec struct {
 	// Owned are directories with files that belong to the user User.Files. The task sees, and makes,
 	// them as files of its own user. They must exist.
 	Owned []string
+	// Covered are directories of others: the task sees an empty one in the place of each that exists
+	// when it starts, where the machine can do that. One that holds what the task is given stays.
+	Covered []string
 	// Serving says that the program forks processes that serve users' sessions. Those
 	// processes cannot fork themselves, since their children would outlive the session.
 	// On Linux such a task can make no threads, and no processes that share memory or
