@@ -40,8 +40,7 @@ func (r *request) mayKnow(file int, names, open bool) error {
 			return err
 		}
 	}
-	// The decision on a file that the task has been given comes later.
-	if open || !names && (given != "" || leads) {
+	if open || !names && leads {
 		return nil
 	}
 	return r.findsItself(file, name, given, names)

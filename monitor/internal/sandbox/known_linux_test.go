@@ -5,6 +5,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,15 +32,16 @@ for path in sys.argv[1:]:
         error(os.open, path + "/../x", os.O_RDONLY), error(os.open, path, os.O_WRONLY | os.O_CREAT, 0o600))
 `
 
-// looked runs looksAt as a user of its own. The last of the foreign directories' parents is in its
-// runtime.
-func looked(t *testing.T, waived plan.Protection, foreign []string, paths ...string) []string {
+// looked runs looksAt as a user of its own. The parent of the last of the foreign directories is in
+// its runtime, and it may read the directory given.
+func looked(t *testing.T, waived plan.Protection, given string, foreign []string, paths ...string) []string {
 	t.Helper()
 	command := append([]string{"/usr/bin/python3", "-Ic", looksAt}, paths...)
 	got := run(t, Spec{waived: waived,
 		Foreign: func(path string) (bool, error) { return plan.Beneath(path, foreign...), nil },
 		Spec: plan.Spec{Command: command, Confined: true, User: pipelineUser, WorkingDirectory: "/",
-			Runtime: runtimeOf(filepath.Dir(foreign[len(foreign)-1]))}}, &scripted{})
+			Runtime: runtimeOf(filepath.Dir(foreign[len(foreign)-1])), Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}}}},
+		&scripted{})
 	lines := strings.Split(strings.TrimSpace(got.output), "\n")
 	if got.err != nil || len(lines) != len(paths) {
 		t.Fatalf("%v: %s", got.err, got.output)
@@ -72,34 +74,39 @@ func TestHiddenNames(t *testing.T) {
 	needRoot(t)
 	place := openGround(t)
 	closed, foreign := filepath.Join(place, "closed"), filepath.Join(place, "foreign")
-	within := filepath.Join(place, "runtime", "foreign")
-	check(t, os.Mkdir(filepath.Dir(within), 0o755))
-	for _, directory := range []string{closed, foreign, within} {
+	within, shut := filepath.Join(place, "runtime", "foreign"), filepath.Join(place, "runtime", "closed")
+	given := filepath.Join(place, "given")
+	check(t, errors.Join(os.Mkdir(filepath.Dir(within), 0o755), os.Mkdir(given, 0o755)))
+	for _, directory := range []string{closed, foreign, within, shut, given + "/closed"} {
 		check(t, os.Mkdir(directory, 0o755))
 		check(t, os.Mkdir(filepath.Join(directory, "inner"), 0o755))
 		check(t, os.WriteFile(filepath.Join(directory, "file"), nil, 0o644))
 		check(t, os.Symlink("/etc/passwd", filepath.Join(directory, "link")))
 		check(t, os.Symlink("/nowhere", filepath.Join(directory, "lost")))
 	}
-	check(t, os.Chmod(closed, 0o700))
-	process := holding(t)
-	missing := []string{closed + "/none", foreign + "/none", within + "/none", fmt.Sprintf("/proc/%d/fd/6", process)}
-	present := [][]string{
-		{closed + "/file", closed + "/inner", closed + "/link", closed + "/lost", closed + "/inner/none"},
-		{foreign + "/file", foreign + "/inner", foreign + "/link", foreign + "/lost", foreign + "/inner/none"},
-		{within + "/file", within + "/inner", within + "/link", within + "/lost", within + "/inner/none"},
-		{fmt.Sprintf("/proc/%d/fd/5", process), fmt.Sprintf("/proc/%d/task/%[1]d/fd/5", process)},
+	for _, directory := range []string{closed, shut, given + "/closed"} {
+		check(t, os.Chmod(directory, 0o700))
 	}
-	for i, name := range []string{"closed directory", "another member", "another member in the runtime", "another process"} {
+	process := holding(t)
+	names := func(directory string) []string {
+		return []string{directory + "/none", directory + "/file", directory + "/inner", directory + "/link", directory + "/lost",
+			directory + "/inner/none", directory + "/inner/../file"}
+	}
+	for name, paths := range map[string][]string{
+		"closed directory": names(closed), "closed directory in the runtime": names(shut),
+		"closed directory in what it has been given": names(given + "/closed"),
+		"another member": names(foreign), "another member in the runtime": names(within),
+		"another process": {fmt.Sprintf("/proc/%d/fd/6", process), fmt.Sprintf("/proc/%d/fd/5", process),
+			fmt.Sprintf("/proc/%d/task/%[1]d/fd/5", process)},
+	} {
 		t.Run(name, func(t *testing.T) {
-			paths := append([]string{missing[i]}, present[i]...)
-			lines := looked(t, 0, []string{foreign, within}, paths...)
+			lines := looked(t, 0, given, []string{foreign, within}, paths...)
 			for j, line := range lines {
 				if line != lines[0] {
 					t.Errorf("%s: %s; %s: %s", paths[j], line, paths[0], lines[0])
 				}
 			}
-			without := looked(t, plan.HiddenNames, []string{foreign, within}, paths...)
+			without := looked(t, plan.HiddenNames, given, []string{foreign, within}, paths...)
 			if without[0] == without[1] {
 				t.Errorf("without the protection, %s is not told from %s: %s", paths[1], paths[0], without[0])
 			}
@@ -112,7 +119,7 @@ func TestKnownNames(t *testing.T) {
 	needRoot(t)
 	place := openGround(t)
 	check(t, os.WriteFile(filepath.Join(place, "file"), nil, 0o644))
-	lines := looked(t, 0, []string{"/usr/nowhere"}, place+"/none", place+"/file", "/proc/self/fd/0", "/proc/self/fd/5000")
+	lines := looked(t, 0, "/usr/share", []string{"/usr/nowhere"}, place+"/none", place+"/file", "/proc/self/fd/0", "/proc/self/fd/5000")
 	for i, want := range []string{"ENOENT ENOENT ENOENT ENOENT", "EACCES EACCES EINVAL EACCES"} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("%d: %s, want %s", i, lines[i], want)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from shai_operator.control.jobs import Job
     from shai_operator.reconcile.members import Monitor, Sample
 
+_LATE_SECONDS = 2.0
+"""How long a round of looks waits for those that are late; what they bring is known in a later round."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -187,13 +189,23 @@ class MemberObserver:
         task.get_loop().call_later(self._period, self._begin)
 
     async def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            await asyncio.gather(*(self._look(name) for name in list(self._endpoints)))
-            self._changed()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._period):
-                    await self._wake.wait()
+        looks: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                self._wake.clear()
+                looks = {name: look for name, look in looks.items() if not look.done()}
+                for name in self._endpoints.keys() - looks.keys():
+                    looks[name] = asyncio.create_task(self._look(name), name=f"look at {name}")
+                if looks:
+                    await asyncio.wait(looks.values(), timeout=_LATE_SECONDS)
+                self._changed()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._period):
+                        await self._wake.wait()
+        finally:
+            for look in looks.values():
+                look.cancel()
+            await asyncio.gather(*looks.values(), return_exceptions=True)
 
     async def _look(self, name: str) -> None:
         seen = self.of(name)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from shai_operator.control import member_observer
 from shai_operator.control.member_observer import MemberObserver
 from shai_operator.monitors import client
 from shai_operator.monitors.client import MonitorClient
@@ -19,6 +22,7 @@ from testing.waiting import until_async
 from tests.control.monitor_server import listening
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from shai_operator.control.authority import ClientTLS
@@ -60,6 +64,36 @@ async def test_a_slow_monitor_is_late_and_one_that_is_not_there_is_not(
         await members.close()
 
 
+async def test_a_member_that_hangs_does_not_keep_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_observer, "_LATE_SECONDS", 0.05)
+    asked = Counter[str]()
+
+    def status(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(_: web.Request) -> web.Response:
+            asked[name] += 1
+            if name == "hangs":
+                await asyncio.Event().wait()
+            return web.json_response({"ready": True})
+
+        return answer
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(text="")
+
+    tls = ssl.create_default_context()
+    observer = MemberObserver(cast("ClientTLS", SimpleNamespace(context=lambda: tls)), lambda: None)
+    async with contextlib.AsyncExitStack() as stack:
+        for name in ("hangs", "answers"):
+            socket = tmp_path / name
+            await stack.enter_async_context(listening(socket, {"/v1/status": status(name), "/metrics": metrics}))
+            seen = observer.of(name)
+            seen.client, seen.connection = MonitorClient(socket=socket), (ENDPOINT, tls)
+        stack.push_async_callback(observer.close)
+        observer.look_at({"hangs": ENDPOINT, "answers": ENDPOINT}, 0.01)
+        await until_async(lambda: asked["answers"] > 5)
+        assert (asked["hangs"], observer.of("hangs").looked) == (1, False)
+
+
 def nothing_listens() -> MemberObserver:
     tls = ssl.create_default_context()
     observer = MemberObserver(cast("ClientTLS", SimpleNamespace(context=lambda: tls)), lambda: None)
@@ -86,3 +120,4 @@ async def test_who_is_ended_while_it_closes_is_ended() -> None:
     closing.cancel()
     await asyncio.wait([closing])
     assert closing.cancelled()
+    await observer.close()
