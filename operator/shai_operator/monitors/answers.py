@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from shai_operator.monitors import shapes
 from shai_operator.monitors.errors import MonitorAnswerError, MonitorError
 
 if TYPE_CHECKING:
+    import asyncio
+
     import aiohttp
 
 
@@ -39,23 +41,52 @@ SEALED = Most(1 << 20)
 CHECKS = Most(16 << 20, None)
 """Those of the operator's own parser, about whatever there is."""
 PROBLEM = Most(4 << 20)
+LARGE_AT_ONCE, SMALL_BYTES = 2, 1 << 16
+"""How many answers of a member may have more bytes than this in memory at one time. Others are not read on: a member
+may have a hundred connections, and hold its answers back for as long as a request may take."""
 
 _QUOTED = 200
 _REFUSALS = range(400, 600)
 _ERRORS_TOLD = 3
 
 
-async def read(answer: aiohttp.ClientResponse, most: int, what: str) -> bytes:
+class Room:
+    """What one answer holds in memory: no more than `SMALL_BYTES`, unless it is one of the few that may."""
+
+    def __init__(self, large: asyncio.Semaphore) -> None:
+        """``large`` is the member's, with `LARGE_AT_ONCE` places."""
+        self._large = large
+        self._taken = False
+
+    async def take(self, size: int) -> None:
+        """Wait until ``size`` bytes may be held."""
+        if size > SMALL_BYTES and not self._taken:
+            await self._large.acquire()
+            self._taken = True
+
+    async def __aenter__(self) -> Self:
+        """Return the room itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give the room back."""
+        if self._taken:
+            self._large.release()
+
+
+async def read(answer: aiohttp.ClientResponse, most: int, what: str, large: asyncio.Semaphore) -> bytes:
     """Read an answer to its end; MonitorAnswerError when it has more than ``most`` bytes.
 
-    ``what`` begins the text of the error.
+    ``what`` begins the text of the error; ``large`` is as of `Room`.
     """
     read = bytearray()
-    async for piece in answer.content.iter_any():
-        read += piece
-        if len(read) > most:
-            raise too_long(most, what)
-    return bytes(read)
+    async with Room(large) as room:
+        async for piece in answer.content.iter_any():
+            read += piece
+            if len(read) > most:
+                raise too_long(most, what)
+            await room.take(len(read))
+        return bytes(read)
 
 
 def parse(raw: bytes | bytearray, most: Most, what: str) -> Any:
@@ -68,9 +99,9 @@ def parse(raw: bytes | bytearray, most: Most, what: str) -> Any:
         raise MonitorAnswerError(f"{what}: {error}. Is it a Shai monitor of this version?") from error
 
 
-async def refusal(answer: aiohttp.ClientResponse, what: str) -> MonitorError:
+async def refusal(answer: aiohttp.ClientResponse, what: str, large: asyncio.Semaphore) -> MonitorError:
     """Return the error that an answer tells; MonitorAnswerError when it tells none."""
-    raw = await read(answer, PROBLEM.bytes, what)
+    raw = await read(answer, PROBLEM.bytes, what, large)
     try:
         return problem(parse(raw, PROBLEM, what), answer.status, what)
     except MonitorAnswerError:

@@ -63,6 +63,7 @@ class MonitorClient:
         self._base = "http://monitor" if socket else f"https://{address}"
         self._socket, self._tls, self._apart = socket, tls, apart
         self._opened: aiohttp.ClientSession | None = None
+        self._large = asyncio.Semaphore(answers.LARGE_AT_ONCE)
 
     async def __aenter__(self) -> Self:
         """Return the client itself."""
@@ -140,7 +141,7 @@ class MonitorClient:
         async def work() -> dict[str, Any]:
             what = self._what(method, path)
             async with self._send(method, path, body, limit) as answer:
-                found = answers.parse(await answers.read(answer, most.bytes, what), most, what)
+                found = answers.parse(await answers.read(answer, most.bytes, what, self._large), most, what)
             told: dict[str, Any] = shapes.checked(found, shape, what)
             return told
 
@@ -162,7 +163,7 @@ class MonitorClient:
         async def work() -> dict[str, Any]:
             what = self._what("POST", path)
             async with self._send("POST", path, body, STREAMED) as answer:
-                found = await streams.result(answer, name, most, tell, what)
+                found = await streams.result(answer, name, most, tell, what, large=self._large)
             told: dict[str, Any] = shapes.checked(found, shape, what)
             return told
 
@@ -171,7 +172,7 @@ class MonitorClient:
     async def _metrics(self) -> dict[str, float]:
         what = self._what("GET", "/metrics")
         async with self._send("GET", "/metrics", None, QUICK) as answer:
-            raw = await answers.read(answer, answers.METRICS_BYTES, what)
+            raw = await answers.read(answer, answers.METRICS_BYTES, what, self._large)
         return counters.sums(raw, what)
 
     async def _done(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -211,7 +212,7 @@ class MonitorClient:
             ) as answer:
                 silence = "broke off"
                 if answer.status != _OK:
-                    raise await answers.refusal(answer, self._what(method, path))
+                    raise await answers.refusal(answer, self._what(method, path), self._large)
                 yield answer
         except connections.InterimError as error:
             raise MonitorAnswerError(f"{self._what(method, path)}: {error}. Is it a Shai monitor?") from error

@@ -8,13 +8,14 @@ stream is read no faster than monitors write.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.monitors import answers, shapes
 from shai_operator.monitors.errors import MonitorAnswerError, MonitorUnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     import aiohttp
 
@@ -32,16 +33,35 @@ _AHEAD_SECONDS = 0.05
 
 
 async def result(
-    answer: aiohttp.ClientResponse, name: str, most: Most, progress: Callable[[Mapping[str, Any]], None], what: str
+    answer: aiohttp.ClientResponse,
+    name: str,
+    most: Most,
+    progress: Callable[[Mapping[str, Any]], None],
+    what: str,
+    *,
+    large: asyncio.Semaphore,
 ) -> Any:
     """Return the value of the field ``name`` in the last line, and tell progress until then.
 
-    It raises the problem that the last line has. MonitorAnswerError when a line is something else, or is too long;
-    MonitorUnreachableError when the stream ends before.
+    ``large`` is as of `answers.Room`. The problem that the last line has is raised. MonitorAnswerError when a line is
+    something else, or is too long; MonitorUnreachableError when the stream ends before.
     """
+    async with answers.Room(large) as room, contextlib.aclosing(_lines(answer, most, what, room)) as lines:
+        return await _last(lines, name, most, progress, what, status=answer.status)
+
+
+async def _last(
+    lines: AsyncIterator[bytes],
+    name: str,
+    most: Most,
+    progress: Callable[[Mapping[str, Any]], None],
+    what: str,
+    *,
+    status: int,
+) -> Any:
     loop, pace = asyncio.get_running_loop(), _Pace()
     due = loop.time()
-    async for line in _lines(answer, most, what):
+    async for line in lines:
         if not line or line.startswith(_PROGRESS):
             if len(line) > _LINE.bytes:
                 raise answers.too_long(_LINE.bytes, what)
@@ -52,7 +72,7 @@ async def result(
             continue
         found = answers.parse(line, most, what)
         if isinstance(found, dict) and found.get("problem") is not None:
-            raise answers.problem(found["problem"], answer.status, what)
+            raise answers.problem(found["problem"], status, what)
         if isinstance(found, dict) and found.get(name) is not None:
             return found[name]
         raise MonitorAnswerError(f"{what}: a line has no progress, result or problem. Is it a Shai monitor?")
@@ -64,7 +84,9 @@ def _progress(line: bytes, what: str) -> Mapping[str, Any]:
     return told
 
 
-async def _lines(answer: aiohttp.ClientResponse, most: Most, what: str) -> AsyncIterator[bytes]:
+async def _lines(
+    answer: aiohttp.ClientResponse, most: Most, what: str, room: answers.Room
+) -> AsyncGenerator[bytes, None]:
     """Yield the lines; MonitorAnswerError when one has more bytes than it may."""
     held = bytearray()
     async for piece in answer.content.iter_any():
@@ -78,6 +100,7 @@ async def _lines(answer: aiohttp.ClientResponse, most: Most, what: str) -> Async
         held += rest
         if len(held) > most.bytes:
             raise answers.too_long(most.bytes, what)
+        await room.take(len(held))
     yield bytes(held.strip())
 
 

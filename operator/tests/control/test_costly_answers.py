@@ -332,3 +332,33 @@ async def test_nothing_is_read_that_comes_before_an_answer(ask: Ask, tmp_path: P
             with pytest.raises(MonitorAnswerError, match=f"{MEMBER}: interim response 103"):
                 await ask(asked)
             await gone.wait()
+
+
+@pytest.mark.parametrize("ask", [run, analyze])
+async def test_few_large_answers_of_a_member_are_held_at_one_time(ask: Ask, tmp_path: Path) -> None:
+    """The others stay where they are, and small ones are read all the same."""
+    sent: list[None] = []
+    end = asyncio.Event()
+
+    async def large(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for _ in range(32):
+            await answer.write(b" " * answers.SMALL_BYTES)
+        sent.append(None)
+        await end.wait()
+        return answer
+
+    routes = {
+        "/v1/pipelines/p/tasks/t/runs/i": large,
+        "/v1/analyses": large,
+        "/v1/status": says('{"ready": true}'),
+    }
+    socket = tmp_path / MEMBER
+    async with listening(socket, routes), MonitorClient(socket=socket) as asked:
+        asking_ = [asyncio.ensure_future(ask(asked)) for _ in range(8)]
+        await until_async(lambda: len(sent) == answers.LARGE_AT_ONCE)
+        assert (await asked.status())["ready"]
+        assert len(sent) == answers.LARGE_AT_ONCE
+        end.set()
+        assert len(await asyncio.gather(*asking_, return_exceptions=True)) == len(sent)
