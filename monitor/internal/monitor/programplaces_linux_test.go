@@ -258,6 +258,37 @@ func TestPlacesMadeBeneathARunningTasksRuntime(t *testing.T) {
 	}
 }
 
+// A task in mode baseline, which may open whatever its user may, finds nothing in the place of
+// another monitor's data.
+func TestDataOfAnotherMonitorInModeBaseline(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only monitors that are the superuser share a registry")
+	}
+	s, root := snooping(t)
+	other := filepath.Join(root, "other", "data")
+	s.must(os.MkdirAll(other, 0o755))
+	s.must(os.WriteFile(other+"/1.txt", []byte("the secret\n"), 0o644))
+	list := strings.NewReplacer("[/bin/cat, $(FILE)]", `[/bin/sh, -c, "cat `+other+`/1.txt; echo `+other+`/*"]`,
+		"  tasks: [snoop]", "  mode: baseline\n  tasks: [snoop]").Replace(snoop)
+	before := ""
+	for _, isOthers := range []bool{false, true} {
+		if isOthers {
+			_, err := s.options.TaskIDs.Of(other, "someone")
+			s.must(err)
+		}
+		s.must(s.applyWithRuntime(list))
+		_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")
+		s.must(err)
+		_, err = s.monitor.WaitTask(t.Context(), "snoop", "snoop")
+		s.must(err)
+		printed := strings.TrimPrefix(s.printed("snoop/snoop"), before)
+		before += printed
+		if strings.Contains(printed, "the secret") == isOthers || strings.Contains(printed, other+"/*") != isOthers {
+			t.Errorf("another's: %v; printed: %s", isOthers, printed)
+		}
+	}
+}
+
 // A document is no program, under whatever name. Other programs may have several names.
 func TestHardLinkAsTheProgram(t *testing.T) {
 	s, root := snooping(t)

@@ -46,6 +46,11 @@ func cover(directories []string) error {
 }
 
 func coverOne(directory string) error {
+	place, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(place)
 	empty, err := newFileSystem()
 	if err != nil {
 		return err
@@ -54,7 +59,7 @@ func coverOne(directory string) error {
 	if err := setAttributes(empty, rootAttributes); err != nil {
 		return err
 	}
-	return putInPlace(empty, directory)
+	return mountAt(empty, place)
 }
 
 // quietRoot makes mounts of everything that the monitor sees, on which reading a file does

@@ -104,6 +104,10 @@ func putInPlace(mount int, directory string) error {
 		return err
 	}
 	defer unix.Close(place)
+	return mountAt(mount, place)
+}
+
+func mountAt(mount, place int) error {
 	return unix.MoveMount(mount, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
