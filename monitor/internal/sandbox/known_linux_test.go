@@ -40,7 +40,8 @@ func looked(t *testing.T, waived plan.Protection, given string, foreign []string
 	got := run(t, Spec{waived: waived,
 		Foreign: func(path string) (bool, error) { return plan.Beneath(path, foreign...), nil },
 		Spec: plan.Spec{Command: command, Confined: true, User: pipelineUser, WorkingDirectory: "/",
-			Runtime: runtimeOf(filepath.Dir(foreign[len(foreign)-1])), Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}}}},
+			Runtime:   runtimeOf(filepath.Dir(foreign[len(foreign)-1])),
+			Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}}}},
 		&scripted{})
 	lines := strings.Split(strings.TrimSpace(got.output), "\n")
 	if got.err != nil || len(lines) != len(paths) {
@@ -89,8 +90,8 @@ func TestHiddenNames(t *testing.T) {
 	}
 	process := holding(t)
 	names := func(directory string) []string {
-		return []string{directory + "/none", directory + "/file", directory + "/inner", directory + "/link", directory + "/lost",
-			directory + "/inner/none", directory + "/inner/../file"}
+		return []string{directory + "/none", directory + "/file", directory + "/inner", directory + "/link",
+			directory + "/lost", directory + "/inner/none", directory + "/inner/../file"}
 	}
 	for name, paths := range map[string][]string{
 		"closed directory": names(closed), "closed directory in the runtime": names(shut),
@@ -119,7 +120,8 @@ func TestKnownNames(t *testing.T) {
 	needRoot(t)
 	place := openGround(t)
 	check(t, os.WriteFile(filepath.Join(place, "file"), nil, 0o644))
-	lines := looked(t, 0, "/usr/share", []string{"/usr/nowhere"}, place+"/none", place+"/file", "/proc/self/fd/0", "/proc/self/fd/5000")
+	lines := looked(t, 0, "/usr/share", []string{"/usr/nowhere"},
+		place+"/none", place+"/file", "/proc/self/fd/0", "/proc/self/fd/5000")
 	for i, want := range []string{"ENOENT ENOENT ENOENT ENOENT", "EACCES EACCES EINVAL EACCES"} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("%d: %s, want %s", i, lines[i], want)
@@ -140,7 +142,8 @@ def error(act, *with_, **how):
     except OSError as failure: return errno.errorcode[failure.errno]
     return "none"
 for path in sys.argv[2:]:
-    print(error(os.open, path, os.O_RDONLY, dir_fd=given), error(os.open, path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=given),
+    print(error(os.open, path, os.O_RDONLY, dir_fd=given),
+        error(os.open, path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=given),
         error(os.open, path, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=given), error(os.mkdir, path, dir_fd=given),
         error(os.unlink, path, dir_fd=given), error(os.rmdir, path, dir_fd=given),
         error(os.rename, path, "x", src_dir_fd=given, dst_dir_fd=given), error(os.symlink, "x", path, dir_fd=given))
@@ -164,8 +167,8 @@ func TestCoveredDirectories(t *testing.T) {
 		command := append([]string{"/usr/bin/python3", "-Ic", asksNatively, fmt.Sprint(wire.FDCapability)}, paths...)
 		got := run(t, Spec{waived: waived, Spec: plan.Spec{Command: command, Runtime: runtimeOf(), WorkingDirectory: "/",
 			Confined: confined, User: user, Capabilities: []plan.Capability{{Prefix: "/given", Path: given}},
-			Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}}, Covered: []string{others, place, place + "/gone"}}},
-			&scripted{})
+			Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}},
+			Covered:   []string{others, place, place + "/gone"}}}, &scripted{})
 		lines := strings.Split(strings.TrimSpace(got.output), "\n")
 		if got.err != nil || len(lines) != len(paths) {
 			t.Fatalf("%v: %s", got.err, got.output)
