@@ -165,10 +165,11 @@ func TestCoveredDirectories(t *testing.T) {
 	const beneath = 6 // from here on, the names are in another directory
 	ask := func(waived plan.Protection, confined bool, user *plan.User) []string {
 		command := append([]string{"/usr/bin/python3", "-Ic", asksNatively, fmt.Sprint(wire.FDCapability)}, paths...)
-		got := run(t, Spec{waived: waived, Spec: plan.Spec{Command: command, Runtime: runtimeOf(), WorkingDirectory: "/",
-			Confined: confined, User: user, Capabilities: []plan.Capability{{Prefix: "/given", Path: given}},
-			Perimeter: []plan.Directory{{Path: given, Rights: plan.Read}},
-			Covered:   []string{others, place, place + "/gone"}}}, &scripted{})
+		got := run(t, Spec{waived: waived, Spec: plan.Spec{
+			Command: command, Runtime: runtimeOf(), WorkingDirectory: "/", Confined: confined, User: user,
+			Capabilities: []plan.Capability{{Prefix: "/given", Path: given}},
+			Perimeter:    []plan.Directory{{Path: given, Rights: plan.Read}},
+			Covered:      []string{others, place, place + "/gone"}}}, &scripted{})
 		lines := strings.Split(strings.TrimSpace(got.output), "\n")
 		if got.err != nil || len(lines) != len(paths) {
 			t.Fatalf("%v: %s", got.err, got.output)
