@@ -108,8 +108,9 @@ async def test_a_look_that_is_wanted_just_before_the_end_does_not_go_on(rounds: 
     observer.look_now()
     for _ in range(rounds):
         await asyncio.sleep(0)
-    async with asyncio.timeout(LIMIT_SECONDS):
+    async with asyncio.timeout(LIMIT_SECONDS) as limit:
         await observer.close()
+    assert not limit.expired(), "it has not ended by itself"
 
 
 async def test_who_is_ended_while_it_closes_is_ended() -> None:
