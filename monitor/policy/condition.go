@@ -154,7 +154,8 @@ func (c Condition) String() string {
 	case FactAbsent:
 		return strconv.Quote(c.Conduit) + " does not say " + c.Relation + c.Tuple.String()
 	case FactPresentAt:
-		return fmt.Sprintf("%q@%d says %s%s", c.Conduit, c.Number, c.Relation, c.Tuple)
+		return Fact{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values(), Offset: c.Number,
+			Positioned: true}.String()
 	case FactsUnchanged, FactsUnchangedAt:
 		return "what " + strconv.Quote(c.Conduit) + " says of " + c.Relation + c.Tuple.String() + " is unchanged"
 	case ClockBefore:

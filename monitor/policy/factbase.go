@@ -8,10 +8,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // ErrInvalidFact is wrapped by the errors of [FactBase.Add].
 var ErrInvalidFact = errors.New("invalid fact")
+
+// String returns the fact in the form of policies: "c"@5 says t("a", 1).
+func (f Fact) String() string {
+	place := strconv.Quote(f.Conduit)
+	if f.Positioned {
+		place += "@" + strconv.FormatInt(f.Offset, 10)
+	}
+	return place + " says " + f.Relation + NewTuple(f.Arguments...).String()
+}
 
 // check reports why the fact cannot be in a conduit.
 func (f Fact) check() error {

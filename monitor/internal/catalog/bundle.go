@@ -116,6 +116,11 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		files[text.File] = true
 		r.nameSafe[text.Name] = nameSafe(text.Text)
 	}
+	for _, fact := range bundle.Facts {
+		if err := checkStated(fact); err != nil {
+			return nil, err
+		}
+	}
 	for _, rule := range bundle.Rules {
 		p, err := r.checkRule(rule)
 		if err != nil {
@@ -241,8 +246,7 @@ func speaking(facts []policy.Fact) map[string]bool {
 }
 
 func factKey(fact policy.Fact) string {
-	key := groupKey{fact.Conduit, fact.Relation, len(fact.Arguments)}
-	return string(append(encodeGroup(key), encodeTuple(fact.Arguments)...))
+	return string(append(encodeGroup(keyOf(fact)), encodeTuple(tupleOf(fact))...))
 }
 
 func (b Bundle) encode() ([]byte, error) {

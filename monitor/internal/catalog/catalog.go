@@ -49,11 +49,16 @@ var (
 )
 
 // The database's schemas. Records of the first have no digest; they get it when a catalog
-// is opened.
+// is opened. The third has facts with offsets: a catalog gets it with the first of them, so
+// that an earlier program, which would not understand them, refuses it.
 const (
-	schema       = "2"
-	schemaBefore = "1"
+	schema         = "2"
+	schemaOffsets  = "3"
+	schemaNoDigest = "1"
 )
+
+// keySchema is the place of the schema in the bucket meta.
+var keySchema = []byte("schema")
 
 // Catalog is the durable state of one monitor. It is safe for concurrent use.
 type Catalog struct {
@@ -157,20 +162,20 @@ func prepare(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	found := string(tx.Bucket(bucketMeta).Get([]byte("schema")))
-	if found == schema {
+	switch found := string(tx.Bucket(bucketMeta).Get(keySchema)); found {
+	case schema, schemaOffsets:
 		return nil
+	case "", schemaNoDigest:
+		sum, err := digestAll(tx)
+		if err != nil {
+			return err
+		}
+		l := &ledger{tx: tx, sum: sum}
+		return errors.Join(l.bucket(bucketMeta).Put(keySchema, []byte(schema)), l.close())
+	default:
+		return fmt.Errorf("the catalog has schema %.20q and this program knows %s and %s; use the program that wrote it",
+			found, schema, schemaOffsets)
 	}
-	if found != "" && found != schemaBefore {
-		return fmt.Errorf("the catalog has schema %.20q and this program knows %s; use the program that wrote it", found,
-			schema)
-	}
-	sum, err := digestAll(tx)
-	if err != nil {
-		return err
-	}
-	l := &ledger{tx: tx, sum: sum}
-	return errors.Join(l.bucket(bucketMeta).Put([]byte("schema"), []byte(schema)), l.close())
 }
 
 // load reads everything that is kept in memory.

@@ -232,6 +232,11 @@ func (d *draft) facts(remove, add []policy.Fact) error {
 	if len(added)+len(removed) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(added, func(fact policy.Fact) bool { return fact.Positioned }) {
+		if err := d.ledger.bucket(bucketMeta).Put(keySchema, []byte(schemaOffsets)); err != nil {
+			return err
+		}
+	}
 	bucket := d.ledger.bucket(bucketFacts)
 	for _, change := range groupChanges(removed, added) {
 		if err := storeFacts(bucket, change); err != nil {
@@ -285,10 +290,19 @@ func (d *draft) reclassify(names []string) error {
 	return nil
 }
 
+// checkStated checks a fact of a bundle or of a source. Only what a conduit contains is at
+// an offset of it.
+func checkStated(fact policy.Fact) error {
+	if fact.Positioned {
+		return fmt.Errorf("fact in %q has an offset; facts of manifests and of sources have none", fact.Conduit)
+	}
+	return checkFact(fact)
+}
+
 func checkFact(fact policy.Fact) error {
 	switch {
-	case fact.Positioned:
-		return fmt.Errorf("fact in %q has an offset; the catalog stores no offsets", fact.Conduit)
+	case fact.Positioned && fact.Offset < 0:
+		return fmt.Errorf("fact in %q is at offset %d; offsets begin at 0", fact.Conduit, fact.Offset)
 	case fact.Conduit == "" || fact.Relation == "":
 		return fmt.Errorf("fact %q says %q has no conduit or no relation", fact.Conduit, fact.Relation)
 	case len(fact.Conduit) > 1024 || len(fact.Relation) > 64:
@@ -311,7 +325,9 @@ func checkFact(fact policy.Fact) error {
 }
 
 // ChangeFacts removes, then adds, in one durable step: no reader sees only a part of it.
-// A fact in both lists is present afterwards. Facts to add that are there already, and
+// A fact in both lists is present afterwards. A fact to remove that has no offset is removed
+// from every offset of its conduit; one that loses its last offset is gone. The Change says
+// of a fact without an offset that gets one that the first was removed and the second added. Facts to add that are there already, and
 // facts to remove that are not, are no error and are left out of the Change. An error
 // that wraps ErrView comes with the Change, which is in force.
 func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {

@@ -43,9 +43,10 @@ func changeForever(root string) {
 		name := fmt.Sprintf("/corpus/public/%d", i%50)
 		blocked := fact("blacklist/de", "blocked", name)
 		if i/50%2 == 0 {
-			_, err = addFacts(c, blocked, fact("counter", "at", strconv.Itoa(i)))
+			_, err = addFacts(c, blocked, factAt(int64(i), "counter", "at", strconv.Itoa(i)))
 		} else {
-			_, err = c.ChangeFacts([]policy.Fact{blocked}, []policy.Fact{fact("counter", "at", strconv.Itoa(i))})
+			_, err = c.ChangeFacts([]policy.Fact{blocked},
+				[]policy.Fact{factAt(int64(i), "counter", "at", strconv.Itoa(i))})
 		}
 		fmt.Println(i)
 	}
@@ -125,7 +126,8 @@ func checkSurvivors(t *testing.T, root string, acknowledged int) {
 	s := c.State()
 	for i := range acknowledged + 1 {
 		if !s.Has(policy.Pattern{Conduit: "counter", Relation: "at",
-			Arguments: []policy.Value{policy.String(strconv.Itoa(i))}}) {
+			Arguments:  []policy.Value{policy.String(strconv.Itoa(i))},
+			Positioned: true, Offset: policy.Integer(int64(i))}) {
 			t.Errorf("change %d of %d acknowledged is lost", i, acknowledged)
 		}
 	}

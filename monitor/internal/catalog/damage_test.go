@@ -34,7 +34,7 @@ func wholeCatalog(t *testing.T) string {
 	for i := range 300 {
 		names = append(names, fmt.Sprintf("/corpus/public/%d", i))
 		facts = append(facts, fact(fmt.Sprintf("friends/%d", i), "friend", fmt.Sprintf("bob%d", i),
-			strings.Repeat("x", i)))
+			strings.Repeat("x", i)), factAt(int64(40*i), "log", "access", fmt.Sprintf("bob%d", i)))
 	}
 	if _, _, err := c.Register(names); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func wholeCatalog(t *testing.T) string {
 	if _, err := addFacts(c, facts...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := removeFacts(c, facts[7], facts[200]); err != nil {
+	if _, err := removeFacts(c, facts[14], facts[400]); err != nil {
 		t.Fatal(err)
 	}
 	err := c.AddPredictions(Prediction{Task: "worker", Parameters: map[string]string{"user": "alice"}})
@@ -242,28 +242,65 @@ func TestOpenCatalogIsInUse(t *testing.T) {
 	}
 }
 
-// The records of the earlier schema get a digest when the catalog is opened.
-func TestEarlierSchema(t *testing.T) {
-	file := wholeCatalog(t)
-	database, err := bbolt.Open(file, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
+// A catalog of an earlier schema is brought up to date when it is opened; one of a later
+// schema is left as it is.
+func TestOtherSchemas(t *testing.T) {
+	for found, becomes := range map[string]string{schemaNoDigest: schema, schema: schema,
+		schemaOffsets: schemaOffsets, "4": ""} {
+		file := wholeCatalog(t)
+		database, err := bbolt.Open(file, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = database.Update(func(tx *bbolt.Tx) error {
+			l := openLedger(tx)
+			err := errors.Join(l.bucket(bucketMeta).Put(keySchema, []byte(found)), l.close())
+			if found == schemaNoDigest {
+				err = errors.Join(err, tx.Bucket(bucketMeta).Delete(keyDigest))
+			}
+			return err
+		})
+		if err := errors.Join(err, database.Close()); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Dir(file)
+		if err := Check(t.Context(), dir); err != nil {
+			t.Fatalf("schema %s, before: %v", found, err)
+		}
+		c, err := Open(dir)
+		if becomes == "" {
+			if err == nil || !strings.Contains(err.Error(), "use the program that wrote it") {
+				t.Errorf("schema %s: %v", found, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("schema %s: %v", found, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), dir); err != nil {
+			t.Fatalf("schema %s, after: %v", found, err)
+		}
+		if text := contents(t, file); !strings.Contains(text, fmt.Sprintf(`"meta" "schema" %q`, becomes)) {
+			t.Errorf("schema %s does not become %s", found, becomes)
+		}
 	}
-	err = database.Update(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket(bucketMeta)
-		return errors.Join(meta.Put([]byte("schema"), []byte(schemaBefore)), meta.Delete(keyDigest))
-	})
-	if err := errors.Join(err, database.Close()); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Dir(file)
-	if err := Check(t.Context(), dir); err != nil {
-		t.Fatalf("before: %v", err)
-	}
-	if err := open(t, dir).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := Check(t.Context(), dir); err != nil {
-		t.Fatalf("after: %v", err)
+}
+
+// Facts with offsets get the catalog a schema that earlier programs refuse, and others do not.
+func TestOffsetsHaveASchema(t *testing.T) {
+	c := opened(t)
+	for i, add := range []policy.Fact{fact("c", "r"), factAt(7, "c", "r")} {
+		if _, err := addFacts(c, add); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.database.View(func(tx *bbolt.Tx) error {
+			if got := string(tx.Bucket(bucketMeta).Get(keySchema)); got != []string{schema, schemaOffsets}[i] {
+				t.Errorf("after %s the schema is %s", add.String(), got)
+			}
+			return nil
+		})
 	}
 }

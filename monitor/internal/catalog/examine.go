@@ -52,7 +52,7 @@ func examine(file string) (Summary, error) {
 		if meta == nil {
 			return errors.New("it is a database, but not a catalog")
 		}
-		if string(meta.Get([]byte("schema"))) != schemaBefore {
+		if string(meta.Get(keySchema)) != schemaNoDigest {
 			if err := checkDigest(tx); err != nil {
 				return err
 			}

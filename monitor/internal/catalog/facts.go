@@ -16,15 +16,36 @@ import (
 // touches and shares the others with the states that readers still use.
 const factShards = 1024
 
-// groupKey identifies the tuples of one relation and arity in one conduit.
+// groupKey identifies the tuples of one relation and arity in one conduit, or, of these,
+// those with an offset.
 type groupKey struct {
 	conduit, relation string
 	arity             int
+	positioned        bool
+}
+
+func keyOf(fact policy.Fact) groupKey {
+	return groupKey{fact.Conduit, fact.Relation, len(fact.Arguments), fact.Positioned}
+}
+
+// width is the number of a tuple's values: a positioned one begins with its offset.
+func (k *groupKey) width() int {
+	if k.positioned {
+		return k.arity + 1
+	}
+	return k.arity
 }
 
 func (k *groupKey) compare(other *groupKey) int {
-	return cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation),
+	order := cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation),
 		cmp.Compare(k.arity, other.arity))
+	switch {
+	case order != 0 || k.positioned == other.positioned:
+		return order
+	case k.positioned:
+		return 1
+	}
+	return -1
 }
 
 // group holds the tuples of one key, sorted by [policy.Value.Compare]. After it is
@@ -32,7 +53,7 @@ func (k *groupKey) compare(other *groupKey) int {
 type group struct {
 	key    *groupKey
 	count  int
-	values []policy.Value // count tuples of key.arity values each
+	values []policy.Value // count tuples of key.width() values each
 
 	columns []column // per argument after the first; nil in small groups
 }
@@ -48,14 +69,15 @@ const columnThreshold = 64
 
 func newGroup(key *groupKey, count int, values []policy.Value) *group {
 	g := &group{key: key, count: count, values: values}
-	if count >= columnThreshold && key.arity > 1 {
-		g.columns = make([]column, key.arity-1)
+	if count >= columnThreshold && key.width() > 1 {
+		g.columns = make([]column, key.width()-1)
 	}
 	return g
 }
 
 func (g *group) tuple(i int) []policy.Value {
-	return g.values[i*g.key.arity : (i+1)*g.key.arity : (i+1)*g.key.arity]
+	width := g.key.width()
+	return g.values[i*width : (i+1)*width : (i+1)*width]
 }
 
 func compareTuples(a, b []policy.Value) int {
@@ -138,9 +160,9 @@ func selects(arguments, tuple []policy.Value) bool {
 type factIndex struct {
 	groups [factShards]map[groupKey]*group
 	// mentions finds the groups that contain a value, or whose conduit has it as a name,
-	// sorted.
+	// sorted. Groups of tuples with offsets are left out: each has a twin without.
 	mentions [factShards]map[policy.Value][]*groupKey
-	size     int // tuples
+	size     int // tuples; one at several offsets counts once
 }
 
 // Facts returns the number of tuples.
@@ -173,21 +195,27 @@ func (x *factIndex) Has(pattern policy.Pattern) bool {
 	return found
 }
 
-// Lookup implements [policy.Facts]. Facts of the catalog have no offsets.
+// Lookup implements [policy.Facts].
 func (x *factIndex) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool) {
+	selected := pattern.Arguments
 	if pattern.Positioned {
-		return
+		selected = append([]policy.Value{pattern.Offset}, pattern.Arguments...)
 	}
 	for _, g := range x.candidates(pattern) {
-		fact := policy.Fact{Conduit: g.key.conduit, Relation: g.key.relation}
-		more := g.matches(pattern.Arguments, func(tuple []policy.Value) bool {
-			fact.Arguments = tuple
-			return yield(fact)
-		})
+		more := g.matches(selected, func(tuple []policy.Value) bool { return yield(g.key.fact(tuple)) })
 		if !more {
 			return
 		}
 	}
+}
+
+// fact returns the fact of a tuple of the group, whose values it shares.
+func (k *groupKey) fact(tuple []policy.Value) policy.Fact {
+	fact := policy.Fact{Conduit: k.conduit, Relation: k.relation, Arguments: tuple}
+	if k.positioned {
+		fact.Positioned, fact.Offset, fact.Arguments = true, tuple[0].Number(), tuple[1:]
+	}
+	return fact
 }
 
 // candidates returns the groups that may contain a match, by conduit. Without a conduit,
@@ -195,7 +223,7 @@ func (x *factIndex) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool)
 func (x *factIndex) candidates(pattern policy.Pattern) []*group {
 	arity := len(pattern.Arguments)
 	if pattern.Conduit != "" {
-		if g := x.group(groupKey{pattern.Conduit, pattern.Relation, arity}); g != nil {
+		if g := x.group(groupKey{pattern.Conduit, pattern.Relation, arity, pattern.Positioned}); g != nil {
 			return []*group{g}
 		}
 		return nil
@@ -207,14 +235,18 @@ func (x *factIndex) candidates(pattern policy.Pattern) []*group {
 		}
 		for _, key := range x.mentioning(argument) {
 			if key.relation == pattern.Relation && key.arity == arity {
-				groups = append(groups, x.group(*key))
+				wanted := *key
+				wanted.positioned = pattern.Positioned
+				if g := x.group(wanted); g != nil {
+					groups = append(groups, g)
+				}
 			}
 		}
 		return groups
 	}
 	for _, shard := range x.groups {
 		for key, g := range shard {
-			if key.relation == pattern.Relation && key.arity == arity {
+			if key.relation == pattern.Relation && key.arity == arity && key.positioned == pattern.Positioned {
 				groups = append(groups, g)
 			}
 		}

@@ -19,7 +19,7 @@ type groupChange struct {
 func groupChanges(remove, add []policy.Fact) []*groupChange {
 	byKey := make(map[groupKey]*groupChange)
 	at := func(fact policy.Fact) *groupChange {
-		key := groupKey{fact.Conduit, fact.Relation, len(fact.Arguments)}
+		key := keyOf(fact)
 		change := byKey[key]
 		if change == nil {
 			change = &groupChange{key: key}
@@ -29,15 +29,23 @@ func groupChanges(remove, add []policy.Fact) []*groupChange {
 	}
 	for _, fact := range remove {
 		change := at(fact)
-		change.remove = append(change.remove, fact.Arguments)
+		change.remove = append(change.remove, tupleOf(fact))
 	}
 	for _, fact := range add {
 		change := at(fact)
-		change.add = append(change.add, fact.Arguments)
+		change.add = append(change.add, tupleOf(fact))
 	}
 	changes := slices.Collect(maps.Values(byKey))
 	slices.SortFunc(changes, func(a, b *groupChange) int { return a.key.compare(&b.key) })
 	return changes
+}
+
+// tupleOf returns the tuple by which a fact is in its group.
+func tupleOf(fact policy.Fact) []policy.Value {
+	if fact.Positioned {
+		return append([]policy.Value{policy.Integer(fact.Offset)}, fact.Arguments...)
+	}
+	return fact.Arguments
 }
 
 // builder makes the next index from one: it copies the shards that it touches.
@@ -51,18 +59,44 @@ type builder struct {
 }
 
 // changed returns the index after the changes, and the facts that were really added and
-// removed. The receiver does not change.
+// removed. A tuple that was bare and gets an offset counts as both. The receiver does not
+// change. Changes are sorted as groupChanges does.
 func (x *factIndex) changed(changes []*groupChange) (next *factIndex, added, removed []policy.Fact) {
 	copied := *x
 	b := &builder{next: &copied, ownMention: make(map[policy.Value]bool)}
-	for _, change := range changes {
-		b.apply(change)
+	for i := 0; i < len(changes); i++ {
+		plain, positioned := changes[i].key, changes[i].key
+		plain.positioned, positioned.positioned = false, true
+		bare, at := changes[i], (*groupChange)(nil)
+		if bare.key.positioned {
+			bare, at = nil, changes[i]
+		} else if i+1 < len(changes) && changes[i+1].key == positioned {
+			i++
+			at = changes[i]
+		}
+		if at == nil && b.next.group(positioned) == nil {
+			b.apply(bare)
+		} else {
+			b.applyPositioned(plain, bare, at)
+		}
 	}
-	copied.size += len(b.added) - len(b.removed)
 	return b.next, b.added, b.removed
 }
 
+// apply applies the change of a group without offsets.
 func (b *builder) apply(change *groupChange) {
+	added, removed := b.merge(change)
+	for _, tuple := range added {
+		b.added = append(b.added, change.key.fact(tuple))
+	}
+	for _, tuple := range removed {
+		b.removed = append(b.removed, change.key.fact(tuple))
+	}
+}
+
+// merge puts the next group in the place of one, and returns what was really added and
+// removed, in order.
+func (b *builder) merge(change *groupChange) (added, removed [][]policy.Value) {
 	old := b.next.group(change.key)
 	if old == nil {
 		key := change.key
@@ -72,25 +106,22 @@ func (b *builder) apply(change *groupChange) {
 	slices.SortFunc(change.remove, compareTuples)
 	merged, added, removed := merge(old, change)
 	if len(added)+len(removed) == 0 {
-		return
+		return nil, nil
 	}
 	next := newGroup(old.key, old.count+len(added)-len(removed), merged)
 	b.store(next)
-	for _, tuple := range added {
-		b.added = append(b.added, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation, Arguments: tuple})
+	if !change.key.positioned {
+		b.next.size += len(added) - len(removed)
+		b.mention(old, next, added, removed)
 	}
-	for _, tuple := range removed {
-		b.removed = append(b.removed, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation,
-			Arguments: tuple})
-	}
-	b.mention(old, next, added, removed)
+	return added, removed
 }
 
 // merge walks through the group and the sorted changes in parallel. A tuple that is both
 // removed and added stays.
 func merge(old *group, change *groupChange) (values []policy.Value, added, removed [][]policy.Value) {
 	add, remove := slices.CompactFunc(change.add, equalTuples), change.remove
-	values = make([]policy.Value, 0, (old.count+len(add))*old.key.arity)
+	values = make([]policy.Value, 0, (old.count+len(add))*old.key.width())
 	i := 0
 	for i < old.count || len(add) > 0 {
 		order := -1

@@ -80,7 +80,7 @@ func TestBadFactsChangeNothing(t *testing.T) {
 	for name, bad := range map[string]policy.Fact{
 		"no conduit": fact("", "friend", "x"), "no relation": fact("c", "", "x"), "long value": fact("c", "r", long),
 		"wildcard":  {Conduit: "c", Relation: "r", Arguments: []policy.Value{{}}},
-		"offset":    {Conduit: "c", Relation: "r", Positioned: true},
+		"offset":    factAt(-1, "c", "r"),
 		"too wide":  fact("c", "r", make([]string, policy.MaxArguments+1)...),
 		"long name": fact(long, "r"),
 	} {
@@ -220,7 +220,7 @@ func (x *factIndex) all(yield func(policy.Fact) bool) {
 	slices.SortFunc(groups, func(a, b *group) int { return a.key.compare(b.key) })
 	for _, g := range groups {
 		for i := range g.count {
-			if !yield(policy.Fact{Conduit: g.key.conduit, Relation: g.key.relation, Arguments: g.tuple(i)}) {
+			if !yield(g.key.fact(g.tuple(i))) {
 				return
 			}
 		}

@@ -22,6 +22,9 @@ import (
 // 	key:   length(conduit) conduit length(relation) relation arity lower-bound
 // 	value: tuples, each its values, each kind, then length and text or 8 bytes
 //
+// If the tuples have offsets, offsetFlag is added to the arity, and each tuple begins with
+// its offset.
+//
 // Lengths are unsigned varints. Encoded tuples are sorted by bytes, which is not the order
 // of [policy.Value.Compare]; groups are sorted again when they are read.
 
@@ -29,13 +32,27 @@ import (
 // split.
 const chunkTuples = 128
 
+// offsetFlag distinguishes the groups of tuples with offsets.
+const offsetFlag = 0x80
+
 func encodeGroup(key groupKey) []byte {
 	out := codec.AppendText(codec.AppendText(nil, key.conduit), key.relation)
-	return codec.AppendNumber(out, uint64(key.arity)) //nolint:gosec // never negative
+	number := uint64(key.arity) //nolint:gosec // never negative
+	if key.positioned {
+		number |= offsetFlag
+	}
+	return codec.AppendNumber(out, number)
 }
 
 func decodeGroup(r *codec.Reader) groupKey {
-	return groupKey{conduit: r.Text(), relation: r.Text(), arity: int(r.Number() & 0xff)}
+	key := groupKey{conduit: r.Text(), relation: r.Text()}
+	number := r.Number()
+	key.arity, key.positioned = int(number&^offsetFlag), number&offsetFlag != 0 //nolint:gosec // checked below
+	if number&^offsetFlag > policy.MaxArguments {
+		r.Break()
+		return groupKey{}
+	}
+	return key
 }
 
 func encodeTuple(tuple []policy.Value) []byte {
@@ -71,13 +88,13 @@ func decodeValue(r *codec.Reader) policy.Value {
 	return policy.Value{}
 }
 
-// splitChunk splits a chunk into encoded tuples.
-func splitChunk(value []byte, arity int) ([][]byte, error) {
+// splitChunk splits a chunk into encoded tuples of that many values.
+func splitChunk(value []byte, width int) ([][]byte, error) {
 	var tuples [][]byte
 	r := codec.NewReader(value)
-	for len(r.Rest()) > 0 || arity == 0 && len(tuples) == 0 {
+	for len(r.Rest()) > 0 || width == 0 && len(tuples) == 0 {
 		before := r.Rest()
-		for range arity {
+		for range width {
 			decodeValue(r)
 		}
 		if r.Broken() {
@@ -117,7 +134,7 @@ func storeFacts(bucket *records, change *groupChange) error {
 		}
 	}
 	for _, at := range sortedKeys(pending) {
-		if err := rewriteChunk(bucket, prefix, []byte(at), pending[at], drop, change.key.arity); err != nil {
+		if err := rewriteChunk(bucket, prefix, []byte(at), pending[at], drop, change.key.width()); err != nil {
 			return err
 		}
 	}
@@ -152,10 +169,10 @@ func chunkOf(bucket *bbolt.Bucket, prefix, tuple []byte) []byte {
 	return prefix
 }
 
-func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[string]bool, arity int) error {
+func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[string]bool, width int) error {
 	var tuples [][]byte
 	if value := bucket.Get(key); value != nil {
-		old, err := splitChunk(value, arity)
+		old, err := splitChunk(value, width)
 		if err != nil {
 			return err
 		}
@@ -166,7 +183,7 @@ func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[st
 		}
 	}
 	for _, tuple := range add {
-		if tuple != nil || arity == 0 && len(drop) == 0 {
+		if tuple != nil || width == 0 && len(drop) == 0 {
 			tuples = append(tuples, tuple)
 		}
 	}
@@ -175,7 +192,7 @@ func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[st
 	if len(tuples) == 0 {
 		return bucket.Delete(key)
 	}
-	if arity == 0 {
+	if width == 0 {
 		return bucket.Put(key, []byte{})
 	}
 	size := len(tuples)
@@ -212,30 +229,31 @@ func loadFacts(bucket *bbolt.Bucket) (*factIndex, error) {
 			changes = append(changes, &groupChange{key: group})
 		}
 		change := changes[len(changes)-1]
-		tuples, err := decodeChunk(value, group.arity, intern)
+		tuples, err := decodeChunk(value, group.width(), intern)
 		change.add = append(change.add, tuples...)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(changes, func(a, b *groupChange) int { return a.key.compare(&b.key) })
 	index, _, _ := new(factIndex).changed(changes)
 	return index, nil
 }
 
-func decodeChunk(value []byte, arity int, intern map[string]string) ([][]policy.Value, error) {
-	encoded, err := splitChunk(value, arity)
+func decodeChunk(value []byte, width int, intern map[string]string) ([][]policy.Value, error) {
+	encoded, err := splitChunk(value, width)
 	if err != nil {
 		return nil, err
 	}
-	values := make([]policy.Value, 0, len(encoded)*arity)
+	values := make([]policy.Value, 0, len(encoded)*width)
 	tuples := make([][]policy.Value, len(encoded))
 	for i, raw := range encoded {
 		r := codec.NewReader(raw).Share(intern)
-		for range arity {
+		for range width {
 			values = append(values, decodeValue(r))
 		}
-		tuples[i] = values[i*arity : (i+1)*arity : (i+1)*arity]
+		tuples[i] = values[i*width : (i+1)*width : (i+1)*width]
 	}
 	return tuples, nil
 }

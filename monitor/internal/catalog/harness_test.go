@@ -93,7 +93,7 @@ func classOf(t testing.TB, s *State, name string) uint32 {
 func dump(s *State) []string {
 	lines := []string{fmt.Sprintf("bundle %s %d, version %d", s.BundleHash(), s.Bundle().Version, s.FactsVersion())}
 	s.all(func(f policy.Fact) bool {
-		lines = append(lines, fmt.Sprintf("%s says %s%v", f.Conduit, f.Relation, f.Arguments))
+		lines = append(lines, f.String())
 		return true
 	})
 	for id := uint32(1); id <= s.Conduits(); id++ {

@@ -37,7 +37,7 @@ func stored(t *testing.T, c *Catalog) string {
 	bundle := s.Bundle()
 	fmt.Fprintf(&out, "%d %s %q %d conduits\n", bundle.Version, bundle.Hash, bundle.Label, s.Conduits())
 	s.all(func(f policy.Fact) bool {
-		fmt.Fprintf(&out, "%s %s%s\n", f.Conduit, f.Relation, policy.NewTuple(f.Arguments...))
+		fmt.Fprintln(&out, f.String())
 		return true
 	})
 	for id := uint32(1); id <= s.Conduits(); id++ {

@@ -209,7 +209,7 @@ func (o *owned) become(facts []policy.Fact) error {
 	}
 	keep := make(map[string]bool, len(facts))
 	for _, fact := range facts {
-		if err := checkFact(fact); err != nil {
+		if err := checkStated(fact); err != nil {
 			return err
 		}
 		keep[factKey(fact)] = true
@@ -236,7 +236,7 @@ func (o *owned) become(facts []policy.Fact) error {
 
 func (o *owned) follow(steps []Step) error {
 	for _, step := range steps {
-		if err := checkFact(step.Fact); err != nil {
+		if err := checkStated(step.Fact); err != nil {
 			return err
 		}
 		if step.Verb == StepReplace {
@@ -256,7 +256,7 @@ func (o *owned) follow(steps []Step) error {
 // saidAlike returns the keys of the conduit's facts with the same relation and any number
 // of values.
 func (o *owned) saidAlike(fact policy.Fact) (keys []string) {
-	group := encodeGroup(groupKey{fact.Conduit, fact.Relation, 0})
+	group := encodeGroup(groupKey{conduit: fact.Conduit, relation: fact.Relation})
 	prefix := string(group[:len(group)-1])
 	cursor := o.facts.Cursor()
 	for key, _ := cursor.Seek([]byte(prefix)); len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix; key,

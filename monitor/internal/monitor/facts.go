@@ -108,7 +108,7 @@ func factsFrom(facts []api.Fact) []policy.Fact {
 func (m *Monitor) recordFact(what string, fact policy.Fact) {
 	m.record(audit.Event{
 		Kind: audit.Fact, Operation: what, Allowed: true, Conduit: fact.Conduit,
-		Facts: []string{fmt.Sprintf("%q says %s%s", fact.Conduit, fact.Relation, policy.NewTuple(fact.Arguments...))},
+		Facts: []string{fact.String()},
 	})
 }
 
