@@ -89,13 +89,13 @@ func (p *prover) splitOn(l *literal, premise *clause, owner1 Rule, conclusions *
 	}
 	digest := newDigest()
 	all := true
-	p.state.Lookup(pattern, func(fact Fact) bool {
+	p.lookup(pattern, func(fact Fact) bool {
 		digest.add(fact)
-		all = digest.count <= maxCaseAnalysis && p.step() &&
+		all = digest.count <= maxCaseAnalysis &&
 			p.caseHolds(l, fact, premise, owner1, conclusions, owner2, splits)
 		return all
 	})
-	if !all {
+	if !all || p.budget.err != nil {
 		return false
 	}
 	condition := Condition{Kind: FactsUnchanged, Conduit: pattern.Conduit, Relation: pattern.Relation,

@@ -249,7 +249,7 @@ func (c changed) Lookup(pattern Pattern, yield func(Fact) bool) {
 		stopped = !yield(fact)
 		return !stopped
 	})
-	if c.change.Add && !stopped && pattern.matches(c.change.Fact) {
+	if c.change.Add && !stopped && pattern.matches(c.change.Fact) && pattern.Look() {
 		yield(c.change.Fact)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	MaxArguments    = 16        // arguments of a predicate, parameters of a policy
 	MaxVariables    = 64        // variables in a clause
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
-	DefaultSteps    = 100_000   // literals tried in one decision
+	DefaultSteps    = 100_000   // literals tried and facts looked at in one decision
 	maxCaseAnalysis = 64        // tuples into which a hypothesis is split
 )
 

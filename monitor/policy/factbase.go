@@ -164,6 +164,9 @@ func (b *FactBase) Lookup(pattern Pattern, yield func(Fact) bool) {
 // false; it then returns false, too.
 func (p Pattern) among(facts []Fact, yield func(Fact) bool) bool {
 	if p.isExact() {
+		if !p.Look() {
+			return false
+		}
 		exact := Fact{Arguments: p.Arguments}
 		if p.Positioned {
 			exact.Offset = p.Offset.number
@@ -172,6 +175,9 @@ func (p Pattern) among(facts []Fact, yield func(Fact) bool) bool {
 		return !found || yield(facts[at])
 	}
 	for _, fact := range facts {
+		if !p.Look() {
+			return false
+		}
 		if p.selects(fact) && !yield(fact) {
 			return false
 		}

@@ -62,7 +62,7 @@ func (p *prover) proveFact(body []literal, i int, done func() bool) (matched, pr
 		return false, false
 	}
 	if complete {
-		if !p.state.Has(pattern) {
+		if !p.has(pattern) {
 			p.undo(start)
 			return false, false
 		}
@@ -74,10 +74,7 @@ func (p *prover) proveFact(body []literal, i int, done func() bool) (matched, pr
 		p.undo(start)
 		return true, false
 	}
-	p.state.Lookup(pattern, func(fact Fact) bool {
-		if !p.step() {
-			return false
-		}
+	p.lookup(pattern, func(fact Fact) bool {
 		each := p.mark()
 		if !p.takeFact(&body[i], fact) {
 			return true

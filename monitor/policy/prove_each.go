@@ -50,7 +50,7 @@ func (p *prover) noneAtAll(l *literal) bool {
 }
 
 func (p *prover) absent(pattern Pattern) bool {
-	if p.state.Has(pattern) {
+	if p.has(pattern) || p.budget.err != nil {
 		return false
 	}
 	p.require(Condition{Kind: FactAbsent, Conduit: pattern.Conduit, Relation: pattern.Relation,
@@ -103,7 +103,7 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 	pattern.Offset = Value{} // the digest is over all offsets; meets leaves out tuples that do not match
 	digest := newDigest()
 	all := true
-	p.state.Lookup(pattern, func(fact Fact) bool {
+	p.lookup(pattern, func(fact Fact) bool {
 		digest.add(fact)
 		if l.content.isRange() && (fact.Offset < from || fact.Offset >= to) {
 			return true
@@ -111,7 +111,7 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 		all = p.meets(l, fact, false)
 		return all
 	})
-	if !all {
+	if !all || p.budget.err != nil {
 		return false
 	}
 	switch {
@@ -139,9 +139,6 @@ func (p *prover) bounds(l *literal) (from, to int64, ok bool) {
 // meets shows an each's condition for one tuple. A tuple that does not match the pattern
 // meets it unless strict is set.
 func (p *prover) meets(l *literal, fact Fact, strict bool) bool {
-	if !p.step() {
-		return false
-	}
 	start := len(p.trail)
 	defer func() { p.unbind(start) }()
 	if !p.takeFact(l, fact) {
@@ -164,7 +161,7 @@ func (p *prover) eachUpdate(l *literal) bool {
 		if l.content.isRange() && fact.Positioned && (fact.Offset < from || fact.Offset >= to) {
 			return true
 		}
-		all = sameShape(l, fact) && p.meets(l, fact, true)
+		all = p.step() && sameShape(l, fact) && p.meets(l, fact, true)
 		return all
 	})
 	return speaksOfTarget && all

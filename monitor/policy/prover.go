@@ -65,7 +65,7 @@ type boundPolicy struct {
 
 // budget limits the steps of one decision, including nested comparisons.
 type budget struct {
-	steps int
+	steps int // literals to try, and facts to look at
 	depth int
 	err   error
 }
@@ -142,6 +142,28 @@ func (p *prover) step() bool {
 	}
 	p.budget.steps--
 	return true
+}
+
+// has and lookup ask the state. Each fact that it looks at counts as a step, since a pattern
+// may match few of many. A proof that has used up its steps proves nothing: see ask.
+func (p *prover) has(pattern Pattern) bool {
+	pattern.Rows = &p.budget.steps
+	found := p.state.Has(pattern)
+	return p.looked() && found
+}
+
+func (p *prover) lookup(pattern Pattern, yield func(Fact) bool) {
+	pattern.Rows = &p.budget.steps
+	p.state.Lookup(pattern, yield)
+	p.looked()
+}
+
+// looked reports whether the state has looked at all that matches.
+func (p *prover) looked() bool {
+	if p.budget.steps <= 0 {
+		p.budget.err = ErrTooManySteps
+	}
+	return p.budget.err == nil
 }
 
 func (p *prover) require(condition Condition) { p.conditions = append(p.conditions, condition) }

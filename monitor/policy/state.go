@@ -92,6 +92,23 @@ type Pattern struct {
 	// or the zero Value for any.
 	Positioned bool
 	Offset     Value
+	// Rows, if set, is the number of facts that lookups may still look at, those that turn out
+	// not to match included. Lookups count it down and end when it is used up, although more
+	// facts may match. Whoever sets it must take 0 for a lookup without a result.
+	Rows *int
+}
+
+// Look counts a fact that a lookup looks at. It returns false when the lookup must end.
+// Implementations of [Facts] call it.
+func (p *Pattern) Look() bool {
+	if p.Rows == nil {
+		return true
+	}
+	if *p.Rows <= 0 {
+		return false
+	}
+	*p.Rows--
+	return true
 }
 
 // Facts is a read-only view of the tuples in conduits. It must be safe for concurrent

@@ -93,7 +93,7 @@ func (x *factIndex) mentionsOf(name string) []string {
 			if key.conduit != name {
 				arguments[position] = value
 			}
-			g.matches(arguments, func(tuple []policy.Value) bool {
+			g.matches(new(policy.Pattern), arguments, func(tuple []policy.Value) bool {
 				at, _ := g.find(tuple)
 				if !seen[at] {
 					seen[at] = true

@@ -99,8 +99,9 @@ func (g *group) find(tuple []policy.Value) (int, bool) {
 }
 
 // matches calls yield with each tuple that the arguments select, in order, until yield
-// returns false; it then returns false. A zero Value selects anything.
-func (g *group) matches(arguments []policy.Value, yield func([]policy.Value) bool) bool {
+// returns false or pattern counts no more rows; it then returns false. A zero Value selects
+// anything.
+func (g *group) matches(pattern *policy.Pattern, arguments []policy.Value, yield func([]policy.Value) bool) bool {
 	bound := 0
 	for bound < len(arguments) && arguments[bound].Kind() != policy.Wildcard {
 		bound++
@@ -108,7 +109,7 @@ func (g *group) matches(arguments []policy.Value, yield func([]policy.Value) boo
 	if bound > 0 || len(arguments) == 0 {
 		start, _ := g.find(arguments[:bound])
 		for i := start; i < g.count && compareTuples(g.tuple(i)[:bound], arguments[:bound]) == 0; i++ {
-			if selects(arguments, g.tuple(i)) && !yield(g.tuple(i)) {
+			if !pattern.Look() || selects(arguments, g.tuple(i)) && !yield(g.tuple(i)) {
 				return false
 			}
 		}
@@ -117,19 +118,20 @@ func (g *group) matches(arguments []policy.Value, yield func([]policy.Value) boo
 	if g.columns != nil {
 		for position := 1; position < len(arguments); position++ {
 			if arguments[position].Kind() != policy.Wildcard {
-				return g.matchColumn(position, arguments, yield)
+				return g.matchColumn(position, pattern, arguments, yield)
 			}
 		}
 	}
 	for i := range g.count {
-		if selects(arguments, g.tuple(i)) && !yield(g.tuple(i)) {
+		if !pattern.Look() || selects(arguments, g.tuple(i)) && !yield(g.tuple(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-func (g *group) matchColumn(position int, arguments []policy.Value, yield func([]policy.Value) bool) bool {
+func (g *group) matchColumn(position int, pattern *policy.Pattern, arguments []policy.Value,
+	yield func([]policy.Value) bool) bool {
 	c := &g.columns[position-1]
 	c.once.Do(func() {
 		c.tuples = make(map[policy.Value][]int32)
@@ -140,7 +142,7 @@ func (g *group) matchColumn(position int, arguments []policy.Value, yield func([
 		}
 	})
 	for _, i := range c.tuples[arguments[position]] {
-		if selects(arguments, g.tuple(int(i))) && !yield(g.tuple(int(i))) {
+		if !pattern.Look() || selects(arguments, g.tuple(int(i))) && !yield(g.tuple(int(i))) {
 			return false
 		}
 	}
@@ -202,7 +204,7 @@ func (x *factIndex) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool)
 		selected = append([]policy.Value{pattern.Offset}, pattern.Arguments...)
 	}
 	for _, g := range x.candidates(pattern) {
-		more := g.matches(selected, func(tuple []policy.Value) bool { return yield(g.key.fact(tuple)) })
+		more := g.matches(&pattern, selected, func(tuple []policy.Value) bool { return yield(g.key.fact(tuple)) })
 		if !more {
 			return
 		}

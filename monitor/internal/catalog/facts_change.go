@@ -201,7 +201,7 @@ func (g *group) mentions(value policy.Value) bool {
 	for position := range pattern {
 		clear(pattern)
 		pattern[position] = value
-		if !g.matches(pattern, func([]policy.Value) bool { return false }) {
+		if !g.matches(new(policy.Pattern), pattern, func([]policy.Value) bool { return false }) {
 			return true
 		}
 	}
