@@ -129,21 +129,29 @@ func (c lowered) bind(values []Value) (clause, bool) {
 	for i := range c.body {
 		body[i] = c.body[i].replace(mapping)
 	}
-	return arrange(body, c.names, c.position)
-}
-
-// arrange normalises and orders a body that is known to be range-restricted.
-func arrange(body []literal, names []string, position Position) (clause, bool) {
 	body, satisfiable := normalise(body)
 	if !satisfiable {
 		return clause{}, false
 	}
+	plan, ordered := planned(body, c.names)
+	if plan.alike || slices.ContainsFunc(body, literal.ordersCondition) {
+		plan, ordered = planned(canonicalOrder(body), c.names)
+	}
+	return plan.finish(ordered, c.position), true
+}
+
+// ordersCondition reports whether the form of the literal depends on the order of those
+// inside it.
+func (l literal) ordersCondition() bool { return l.content != nil && len(l.content.condition) > 1 }
+
+// planned orders a body that is known to be range-restricted.
+func planned(body []literal, names []string) (*planner, []literal) {
 	plan := newPlanner(names, false)
-	ordered, stuck := plan.order(body)
+	ordered, stuck := plan.order(slices.Clone(body))
 	if stuck != nil {
 		bug.Found("binding parameters unbound a variable in %s", signatures[stuck[0].op].name)
 	}
-	return plan.finish(ordered, position), true
+	return plan, ordered
 }
 
 // obligation says that derived data may be read only by those whom rule allows, until an
@@ -286,17 +294,25 @@ func (p *Policy) canonical() []byte {
 	return out
 }
 
-// sealKeys makes the keys of obligations whose exits refer to this.read and the like
-// depend on the whole policy.
+// sealKeys makes the keys of obligations that refer to this.read and the like, in their
+// rule, their exits or behind these, depend on the whole policy: their own bytes do not
+// contain the rule that they refer to.
 func (p *Policy) sealKeys(obligations []*obligation, meaning string) {
 	for _, o := range obligations {
 		for _, e := range o.exits {
 			p.sealKeys(e.behind, meaning)
 		}
-		if slices.ContainsFunc(o.exits, func(e exit) bool { return e.clause().refersToThis() }) {
+		if o.refersToThis() {
 			o.key += meaning
 		}
 	}
+}
+
+func (o *obligation) refersToThis() bool {
+	return slices.ContainsFunc(o.rule().clauses, func(c clause) bool { return c.refersToThis() }) ||
+		slices.ContainsFunc(o.exits, func(e exit) bool {
+			return e.clause().refersToThis() || slices.ContainsFunc(e.behind, (*obligation).refersToThis)
+		})
 }
 
 func (p *Policy) finish() {

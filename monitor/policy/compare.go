@@ -2,6 +2,8 @@
 
 package policy
 
+import "slices"
+
 // takeConditions copies the conditions out, sorted and each once.
 func (p *prover) takeConditions() []Condition {
 	if len(p.conditions) == 0 {
@@ -126,10 +128,13 @@ func (p *prover) caseHolds(l *literal, fact Fact, premise *clause, owner1 Rule, 
 			}
 		}
 	}
-	body := make([]literal, len(premise.body))
-	copy(body, premise.body)
-	instance, satisfiable := arrange(substitute(body, bindings), premise.names, premise.position)
-	return !satisfiable || p.implied(&instance, owner1, conclusions, owner2, splits+1)
+	body, satisfiable := normalise(substitute(slices.Clone(premise.body), bindings))
+	if !satisfiable {
+		return true
+	}
+	plan, ordered := planned(body, premise.names)
+	instance := plan.finish(ordered, premise.position)
+	return p.implied(&instance, owner1, conclusions, owner2, splits+1)
 }
 
 // labelAtLeast shows that each obligation of l2 is covered by one of l1.

@@ -12,12 +12,12 @@ import (
 // planner puts a conjunction into the order in which the prover tries it, and numbers its
 // variables in that order. Cheap tests come first, then literals that bind variables,
 // then fully bound facts. Literals that enumerate facts come last. The order depends on
-// the meaning of the literals and little on their order in the source, so equal policies
-// get equal forms.
+// the meaning of the literals, and on their order only where two are alike.
 type planner struct {
 	names   []string // by old number
 	numbers []int64  // new number by old, -1 while unbound
 	ordered []string // names by new number
+	alike   bool     // whether the order in the source has decided
 	// open allows the conduit that says to be unbound if an argument is bound: only to
 	// run a policy backwards, never to decide.
 	open bool
@@ -48,8 +48,11 @@ func (p *planner) order(body []literal) (ordered, stuck []literal) {
 				continue
 			}
 			written := body[i].appendTo(nil, p.rename())
-			if best < 0 || rank < bestRank || bytes.Compare(written, bestBytes) < 0 {
+			order := bytes.Compare(written, bestBytes)
+			if best < 0 || rank < bestRank || order < 0 {
 				best, bestRank, bestBytes = i, rank, written
+			} else if order == 0 {
+				p.alike = true
 			}
 		}
 		if best < 0 {

@@ -92,7 +92,8 @@ func (p *prover) clock(op operation, limit Value) bool {
 		return false
 	}
 	if limit.kind != TimeValue {
-		return true // neq with another kind always holds
+		p.requireFrom(Time(earliest)) // neq with another kind holds at any time, if there is one
+		return true
 	}
 	after := Value{kind: TimeValue, number: limit.number + 1}
 	switch op {

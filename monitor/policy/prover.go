@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"slices"
 	"sync"
 
 	"shai.dev/monitor/internal/bug"
@@ -191,6 +192,21 @@ func (p *prover) exact(value Value) Value {
 	return instant
 }
 
+// clockKnown shows that there is a clock: by a hypothesis that could not hold without
+// one, or because the environment has one, which becomes a condition.
+func (p *prover) clockKnown() bool {
+	for h := range p.hypotheses {
+		if slices.ContainsFunc(p.hypotheses[h].body, func(l literal) bool { return l.needsClock() }) {
+			return true
+		}
+	}
+	if p.environment.Now.IsZero() {
+		return false
+	}
+	p.requireFrom(Time(earliest))
+	return true
+}
+
 func (p *prover) requireFrom(instant Value) { p.require(Condition{Kind: ClockFrom, Time: instant}) }
 
 func (p *prover) requireBefore(instant Value) { p.require(Condition{Kind: ClockBefore, Time: instant}) }
@@ -281,7 +297,8 @@ func (p *prover) holds(l *literal) bool {
 		}
 		return p.assumed(l)
 	case l.op == opTime:
-		return p.unify(l.arguments[0], Value{kind: kindNow})
+		return p.clockKnown() && (p.unify(l.arguments[0], Value{kind: kindNow}) ||
+			p.relation(opEq, Value{kind: kindNow}, p.value(l.arguments[0])))
 	case l.op == opPrefix:
 		return p.prefix(l)
 	case l.op == opEach || l.op == opEachWillsay:
