@@ -2,7 +2,10 @@
 
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // denial is the reason of a failure: first in a person's words, then precisely.
 type denial struct{ sentence, detail string }
@@ -139,6 +142,9 @@ func (p *prover) mismatch(reader, otherwise string) string {
 				return said
 			}
 		}
+		if f.breaking.each != nil {
+			return f.breaking.fact.text()
+		}
 	case opLt, opLe, opGt, opGe:
 		if said := l.untimely(); said != "" {
 			return said
@@ -197,6 +203,14 @@ func (f *failure) remedy() (change FactChange, found bool) {
 	if f.literal == nil || f.literal.content == nil || f.literal.content.positioned {
 		return FactChange{}, false
 	}
+	if f.literal.op == opEach {
+		change.Fact = f.breaking.fact
+		change.Fact.Arguments = slices.Clone(change.Fact.Arguments) // the prover uses its buffer again
+		return change, f.breaking.each != nil
+	}
+	if f.literal.op != opSays {
+		return FactChange{}, false
+	}
 	value := func(term Value) Value {
 		switch {
 		case term.kind == kindVariable && int(term.number) < len(f.bindings):
@@ -207,17 +221,10 @@ func (f *failure) remedy() (change FactChange, found bool) {
 		return term
 	}
 	l := f.literal
+	change.Add = true
 	change.Fact = Fact{Conduit: value(l.content.conduit).Text(), Relation: l.content.relation}
-	switch excluded := l.excludes(); {
-	case l.op == opSays:
-		change.Add = true
-		for _, argument := range l.arguments {
-			change.Fact.Arguments = append(change.Fact.Arguments, value(argument))
-		}
-	case excluded != nil:
-		change.Fact.Arguments = []Value{value(*excluded)}
-	default:
-		return FactChange{}, false
+	for _, argument := range l.arguments {
+		change.Fact.Arguments = append(change.Fact.Arguments, value(argument))
 	}
 	return change, change.Fact.check() == nil
 }

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -144,7 +145,7 @@ var advices = [operations]string{
 	opExists:      noConduit, opHasPolicy: noConduit,
 	opAtLeast: "that rule is not as restrictive",
 	opSays:    "there is no such fact; adding it would let this through",
-	opEach:    "a tuple breaks the condition; removing it would let this through",
+	opEach:    "a tuple breaks the condition; removing it would let this through", // or which, see advice
 	opWillsay: unmetContent, opEachWillsay: unmetContent,
 }
 
@@ -157,7 +158,21 @@ const (
 )
 
 // advice returns what would have made the literal hold.
-func (f *failure) advice() string { return advices[f.literal.op] }
+func (f *failure) advice() string {
+	if f.literal.op == opEach && f.breaking.each != nil {
+		return f.breaking.fact.text() + " breaks the condition; removing it would let this through"
+	}
+	return advices[f.literal.op]
+}
+
+// text writes a fact in the form of policies.
+func (f Fact) text() string {
+	place := strconv.Quote(f.Conduit)
+	if f.Positioned {
+		place += "@" + strconv.FormatInt(f.Offset, 10)
+	}
+	return place + " says " + f.Relation + NewTuple(f.Arguments...).String()
+}
 
 // reason writes the nearest failure as part of a sentence. It returns "" if every clause
 // was missing.

@@ -23,7 +23,8 @@ func (p *prover) each(l *literal) bool {
 	height := len(p.scratch)
 	defer func() { p.scratch = p.scratch[:height] }()
 	if pattern, _, ok := p.pattern(l); ok {
-		if p.excluded(l, pattern) || p.eachFact(l, pattern) {
+		verdict := p.exclusion(l, pattern)
+		if verdict == settled || verdict == undecided && p.eachFact(l, pattern) {
 			return true
 		}
 		p.undo(start)
@@ -58,40 +59,112 @@ func (p *prover) absent(pattern Pattern) bool {
 	return true
 }
 
-// excluded decides `each in C says t(X, …) { neq(X, v), … }` by a search for t(v, …): one
-// indexed lookup, however long the list is.
-func (p *prover) excluded(l *literal, pattern Pattern) bool {
-	if l.content.positioned || len(l.content.condition) == 0 {
-		return false
+// exclusion decides `each in C says t(X, …) { neq(X, v), … }` by a search for t(v, …): one
+// indexed lookup, however long the list is, whether v is on it or not. It is undecided if
+// more than that has to be known about the tuples.
+func (p *prover) exclusion(l *literal, pattern Pattern) verdict {
+	if l.content.isRange() || len(l.content.condition) == 0 {
+		return undecided
 	}
 	start := p.mark()
+	result := settled
 	for i := range l.content.condition {
-		inner := &l.content.condition[i]
-		if inner.op != opNeq || !p.excludedValue(l, pattern, inner.arguments[0], inner.arguments[1]) &&
-			!p.excludedValue(l, pattern, inner.arguments[1], inner.arguments[0]) {
+		switch p.excludes(l, pattern, &l.content.condition[i]) {
+		case refuted:
 			p.undo(start)
-			return false
+			return refuted
+		case undecided:
+			result = undecided
 		}
 	}
-	return true
+	if result == undecided {
+		p.undo(start)
+	}
+	return result
 }
 
-func (p *prover) excludedValue(l *literal, pattern Pattern, variable, other Value) bool {
-	value := p.value(other)
-	isLocal := variable.kind == kindVariable && int(variable.number) >= l.content.localFrom &&
-		int(variable.number) < l.content.patternTo
-	if !isLocal || !value.concrete() {
-		return false
+// excludes decides whether one literal of the condition holds for every tuple.
+func (p *prover) excludes(l *literal, pattern Pattern, inner *literal) verdict {
+	if !inner.op.relational() {
+		return undecided
 	}
+	left, right := inner.arguments[0], inner.arguments[1]
+	first, second := p.value(left), p.value(right)
+	switch {
+	case inner.op == opNeq && l.binds(left) && second.concrete():
+		return p.without(l, p.narrowed(l, pattern, left, second))
+	case inner.op == opNeq && l.binds(right) && first.concrete():
+		return p.without(l, p.narrowed(l, pattern, right, first))
+	case !first.concrete() || !second.concrete():
+		return undecided
+	case relate(inner.op, first, second):
+		return settled
+	}
+	return p.without(l, pattern)
+}
+
+// binds reports whether a term is a variable of the each's pattern.
+func (l *literal) binds(term Value) bool {
+	return term.kind == kindVariable && int(term.number) >= l.content.localFrom &&
+		int(term.number) < l.content.patternTo
+}
+
+// narrowed puts a value in the place of a variable. The arguments are on the scratch stack.
+func (p *prover) narrowed(l *literal, pattern Pattern, variable, value Value) Pattern {
 	from := len(p.scratch)
 	p.scratch = append(p.scratch, pattern.Arguments...)
-	pattern.Arguments = p.scratch[from:]
+	pattern.Arguments = p.scratch[from:len(p.scratch):len(p.scratch)]
 	for i, argument := range l.arguments {
 		if argument == variable {
 			pattern.Arguments[i] = value
 		}
 	}
-	return p.absent(pattern)
+	if pattern.Positioned && l.content.offset == variable {
+		pattern.Offset = value
+	}
+	return pattern
+}
+
+// without decides whether no tuple of the each matches the pattern. It is undecided if
+// there are others that match it.
+func (p *prover) without(l *literal, pattern Pattern) verdict {
+	if pattern.isExact() {
+		if p.has(pattern) {
+			p.breaks(l, Fact{Conduit: pattern.Conduit, Relation: pattern.Relation, Arguments: pattern.Arguments,
+				Positioned: pattern.Positioned, Offset: pattern.Offset.number})
+			return refuted
+		}
+	} else if p.broken(l, pattern) {
+		return refuted
+	}
+	pattern.Positioned, pattern.Offset = false, Value{}
+	if p.absent(pattern) {
+		return settled
+	}
+	return undecided
+}
+
+// broken searches for a tuple of the each that matches the pattern.
+func (p *prover) broken(l *literal, pattern Pattern) (found bool) {
+	p.lookup(pattern, func(fact Fact) bool {
+		trail := len(p.trail)
+		if found = p.takeFact(l, fact); found {
+			p.unbind(trail)
+			p.breaks(l, fact)
+		}
+		return !found
+	})
+	return found && p.budget.err == nil
+}
+
+// breaks remembers the tuple for which an each does not hold.
+func (p *prover) breaks(l *literal, fact Fact) {
+	if p.nesting > 0 {
+		return
+	}
+	arguments := append(p.breaking.fact.Arguments[:0], fact.Arguments...)
+	p.breaking.each, p.breaking.fact = l, fact
+	p.breaking.fact.Arguments = arguments
 }
 
 // eachFact walks the tuples and shows the condition for each.
@@ -101,10 +174,8 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 		return false
 	}
 	pattern.Offset = Value{} // the digest is over all offsets; meets leaves out tuples that do not match
-	digest := newDigest()
 	all := true
 	p.lookup(pattern, func(fact Fact) bool {
-		digest.add(fact)
 		if l.content.isRange() && (fact.Offset < from || fact.Offset >= to) {
 			return true
 		}
@@ -114,6 +185,11 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 	if !all || p.budget.err != nil {
 		return false
 	}
+	digest := newDigest()
+	p.state.Lookup(pattern, func(fact Fact) bool { // as many as before: they need not be counted again
+		digest.add(fact)
+		return true
+	})
 	switch {
 	case digest.count == 0 && !pattern.Positioned:
 		return p.absent(pattern)
@@ -145,8 +221,12 @@ func (p *prover) meets(l *literal, fact Fact, strict bool) bool {
 		return !strict
 	}
 	p.nesting++
-	defer func() { p.nesting-- }()
-	return p.prove(l.content.condition, 0, nil)
+	met := p.prove(l.content.condition, 0, nil)
+	p.nesting--
+	if !met {
+		p.breaks(l, fact)
+	}
+	return met
 }
 
 // eachUpdate is strict: the update may only contain tuples that the pattern admits, since

@@ -38,6 +38,7 @@ type prover struct {
 	own        budget
 	nesting    int // depth of each conditions
 	failure    failure
+	breaking   breaking
 	tree       *Derivation // for explanations; nil if none was requested
 }
 
@@ -78,6 +79,13 @@ type failure struct {
 	clause    *clause
 	remaining int // literals of the clause still to show, this one included
 	bindings  []Value
+	breaking  breaking // of an each
+}
+
+// breaking is the tuple for which an each did not hold.
+type breaking struct {
+	each *literal
+	fact Fact
 }
 
 // frozenValues are the values of a hypothesis' variables.
@@ -113,10 +121,14 @@ func (p *prover) release() {
 	// The buffers that are kept refer to policies and strings for a while longer.
 	*p = prover{
 		hypotheses: p.hypotheses[:0], bindings: p.bindings[:0], trail: p.trail[:0], scratch: p.scratch[:0],
-		conditions: p.conditions[:0], failure: failure{bindings: p.failure.bindings[:0]},
+		conditions: p.conditions[:0], failure: failure{bindings: p.failure.bindings[:0],
+			breaking: p.failure.breaking.reuse()}, breaking: p.breaking.reuse(),
 	}
 	provers.Put(p)
 }
+
+// reuse keeps only the buffer.
+func (b breaking) reuse() breaking { return breaking{fact: Fact{Arguments: b.fact.Arguments[:0]}} }
 
 // mark is a state of bindings and conditions to return to.
 type mark struct{ trail, conditions int }
@@ -278,6 +290,12 @@ func (p *prover) note(l *literal, remaining int) {
 	}
 	p.failure.literal, p.failure.owner, p.failure.clause, p.failure.remaining = l, p.owner, p.clause, remaining
 	p.failure.bindings = append(p.failure.bindings[:0], p.bindings...)
+	p.failure.breaking = p.failure.breaking.reuse()
+	if p.breaking.each == l {
+		arguments := append(p.failure.breaking.fact.Arguments, p.breaking.fact.Arguments...)
+		p.failure.breaking = p.breaking
+		p.failure.breaking.fact.Arguments = arguments
+	}
 }
 
 // holds decides literals that hold in at most one way.
