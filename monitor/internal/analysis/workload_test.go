@@ -4,7 +4,10 @@ package analysis
 
 import (
 	"fmt"
+	"iter"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
@@ -87,48 +90,106 @@ func (w workload) plan() *Plan {
 
 func userName(i int) string { return fmt.Sprintf("user%05d", i) }
 
-// facts are homes and friendships.
+// factBatches yields homes and friendships in lists of about so many, those of one conduit in
+// one list.
+func (w workload) factBatches(size int) iter.Seq[[]policy.Fact] {
+	return func(yield func([]policy.Fact) bool) {
+		names := make([]policy.Value, w.users)
+		for i := range names {
+			names[i] = policy.String(userName(i))
+		}
+		batch := append(w.homes(names), w.blacklists()...)
+		for i, friends := range w.friendships() {
+			conduit := "friends/" + userName(i)
+			for _, friend := range friends {
+				batch = append(batch, policy.Fact{Conduit: conduit, Relation: "friend",
+					Arguments: names[friend : friend+1 : friend+1]})
+			}
+			if len(batch) >= size {
+				if !yield(batch) {
+					return
+				}
+				batch = batch[:0]
+			}
+		}
+		yield(batch)
+	}
+}
+
+// facts are all of them.
 func (w workload) facts() []policy.Fact {
-	random := rand.New(rand.NewPCG(w.seed, 1))
-	regions := []string{"us", "de", "fr"}
-	names := make([]policy.Value, w.users)
 	var facts []policy.Fact
-	for i := range names {
-		names[i] = policy.String(userName(i))
-		facts = append(facts, policy.Fact{Conduit: "population", Relation: "home",
-			Arguments: []policy.Value{names[i], policy.String(regions[i%3])}})
+	for batch := range w.factBatches(math.MaxInt) {
+		facts = append(facts, batch...)
 	}
+	return facts
+}
+
+var workloadRegions = []string{"us", "de", "fr"}
+
+func (w workload) homes(names []policy.Value) []policy.Fact {
+	facts := make([]policy.Fact, len(names))
+	for i, name := range names {
+		facts[i] = policy.Fact{Conduit: "population", Relation: "home",
+			Arguments: []policy.Value{name, policy.String(workloadRegions[i%len(workloadRegions)])}}
+	}
+	return facts
+}
+
+// friendships lists each user's friends, most of them different ones.
+func (w workload) friendships() [][]uint32 {
+	random := rand.New(rand.NewPCG(w.seed, 1))
+	friends := make([][]uint32, w.users)
 	if w.users < 2 {
-		return facts
+		return friends
 	}
-	friend := func(a, b int) {
-		facts = append(facts, policy.Fact{Conduit: "friends/" + names[a].Text(), Relation: "friend",
-			Arguments: []policy.Value{names[b]}})
-	}
-	for i := range names {
+	for i := range friends {
 		for range w.friends / 2 {
 			other := (i + 1 + random.IntN(w.users-1)) % w.users
-			friend(i, other)
-			friend(other, i)
+			friends[i] = append(friends[i], uint32(other))
+			friends[other] = append(friends[other], uint32(i))
 		}
 	}
-	for _, region := range regions {
+	return friends
+}
+
+func (w workload) blacklists() []policy.Fact {
+	random := rand.New(rand.NewPCG(w.seed, 2))
+	var facts []policy.Fact
+	for _, region := range workloadRegions {
 		for range w.users / 100 {
 			facts = append(facts, policy.Fact{Conduit: "blacklist/" + region, Relation: "blocked",
-				Arguments: []policy.Value{policy.String(fmt.Sprintf("/corpus/public/%d", random.IntN(w.users)))}})
+				Arguments: []policy.Value{policy.String(publicDocument(random.IntN(w.users)))}})
 		}
 	}
 	return facts
 }
 
+func publicDocument(i int) string { return fmt.Sprintf("/corpus/public/%05d/%07d.txt", i/1000, i) }
+
 // documents are one private and one friends-only document for each user, and as many
 // public ones. The analysis' work depends on classes, not on how many documents are
 // in each.
-func (w workload) documents() []string {
-	var names []string
-	for i := range w.users {
-		names = append(names, fmt.Sprintf("/corpus/public/%d", i), "/corpus/private/"+userName(i)+"/1",
-			"/corpus/friends/"+userName(i)+"/1")
+func (w workload) documents() []string { return slices.Collect(w.listing(3 * w.users)) }
+
+// listing yields so many documents in the order of a walk through the corpus: a third of
+// them for friends, a third private and the others public.
+func (w workload) listing(documents int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, kind := range []string{"friends", "private"} {
+			for i := range w.users {
+				directory := "/corpus/" + kind + "/" + userName(i) + "/"
+				for j := range (documents/3*(i+1))/w.users - (documents/3*i)/w.users {
+					if !yield(directory + fmt.Sprintf("%05d.txt", j)) {
+						return
+					}
+				}
+			}
+		}
+		for i := range documents - documents/3*2 {
+			if !yield(publicDocument(i)) {
+				return
+			}
+		}
 	}
-	return names
 }

@@ -309,10 +309,11 @@ func diskFull(err error) error {
 type binder struct {
 	rules *ruleset
 	bound map[string]*policy.Policy
+	plain map[plainKey]uint32 // classes of conduits that no fact mentions
 }
 
 func newBinder(rules *ruleset) *binder {
-	return &binder{rules: rules, bound: make(map[string]*policy.Policy)}
+	return &binder{rules: rules, bound: make(map[string]*policy.Policy), plain: make(map[plainKey]uint32)}
 }
 
 func (b *binder) bind(reference Reference) (*policy.Policy, error) {

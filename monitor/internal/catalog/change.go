@@ -165,16 +165,6 @@ func (d *draft) ownClasses() {
 	}
 }
 
-// classify returns the class to which a name belongs now. It makes a new one if
-// necessary.
-func (d *draft) classify(name string) (uint32, error) {
-	record, ok, err := d.next.rules.classRecordOf(name, d.next.factIndex, d.binder.bind)
-	if err != nil || !ok {
-		return 0, err
-	}
-	return d.classOf(record), nil
-}
-
 func (d *draft) classOf(record classRecord) uint32 {
 	key := record.key()
 	if number, known := d.next.index.number(key); known {

@@ -71,6 +71,13 @@ func (r *records) Put(key, value []byte) error {
 	return r.Bucket.Put(key, value)
 }
 
+// insert stores a record whose key is not there yet. Key and value must not change before the
+// transaction ends.
+func (r *records) insert(key, value []byte) error {
+	r.ledger.sum += hashRecord(r.path, key, value)
+	return r.Bucket.Put(key, value)
+}
+
 // Delete removes a record, if it exists.
 func (r *records) Delete(key []byte) error {
 	r.forget(key)

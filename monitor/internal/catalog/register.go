@@ -3,8 +3,11 @@
 package catalog
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,43 +16,104 @@ import (
 // registerBatch limits a transaction's memory.
 const registerBatch = 100_000
 
+// denseFill is how full pages of the database become whose keys arrive in ascending order:
+// nothing will be inserted between them later.
+const denseFill = 0.95
+
 // Register registers conduits and returns their numbers, in the order of names: 0 if no
 // rule of the bundle covers the name. Registered names keep their numbers. Each batch of
 // 100,000 is durable by itself.
 func (c *Catalog) Register(names []string) ([]uint32, *Change, error) {
 	ids := make([]uint32, 0, len(names))
-	total := &Change{Before: c.State(), After: c.State()}
+	total := &registration{change: &Change{Before: c.State(), After: c.State()}}
 	for start := 0; start < len(names) || start == 0; start += registerBatch {
-		batch := names[start:min(start+registerBatch, len(names))]
-		var added []uint32
-		change, err := c.commit("register conduits", func(d *draft) (err error) {
-			added, err = d.register(batch)
-			return err
-		})
-		if change != nil {
-			ids = append(ids, added...)
-			total.After = change.After
-			total.Moved = append(total.Moved, change.Moved...)
-			total.Classes = append(total.Classes, change.Classes...)
-		}
+		added, change, err := c.registerBatch(names[start:min(start+registerBatch, len(names))])
+		ids = append(ids, added...)
+		total.add(change)
 		if err != nil {
-			return ids, total, err
+			return ids, total.finish(), err
 		}
 	}
-	slices.Sort(total.Classes)
-	total.Classes = slices.Compact(total.Classes)
-	return ids, total, nil
+	return ids, total.finish(), nil
+}
+
+// RegisterListing registers the conduits whose names a listing yields, batch by batch, as
+// Register does: it is fastest in ascending order of names. It ends with the first error that
+// the listing yields, or when ctx ends, and returns the number of names that it has taken.
+func (c *Catalog) RegisterListing(ctx context.Context, listing iter.Seq2[string, error], progress Progress) (uint64,
+	*Change, error) {
+	total := &registration{change: &Change{Before: c.State(), After: c.State()}}
+	batch := make([]string, 0, registerBatch)
+	var taken uint64
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		_, change, err := c.registerBatch(batch)
+		total.add(change)
+		taken += uint64(len(batch))
+		batch = batch[:0]
+		if progress != nil {
+			progress(taken, 0)
+		}
+		return errors.Join(err, ctx.Err())
+	}
+	for name, err := range listing {
+		if err != nil {
+			return taken, total.finish(), err
+		}
+		if batch = append(batch, name); len(batch) < registerBatch {
+			continue
+		}
+		if err := flush(); err != nil {
+			return taken, total.finish(), err
+		}
+	}
+	err := flush()
+	return taken, total.finish(), err
+}
+
+// registration joins the changes of several batches.
+type registration struct{ change *Change }
+
+func (r *registration) add(change *Change) {
+	if change == nil {
+		return
+	}
+	r.change.After = change.After
+	r.change.Moved = append(r.change.Moved, change.Moved...)
+	r.change.Classes = append(r.change.Classes, change.Classes...)
+}
+
+func (r *registration) finish() *Change {
+	slices.Sort(r.change.Classes)
+	r.change.Classes = slices.Compact(r.change.Classes)
+	return r.change
+}
+
+// registerBatch returns the numbers of names, and no numbers after an error that left the
+// catalog as it was.
+func (c *Catalog) registerBatch(names []string) (ids []uint32, change *Change, err error) {
+	change, err = c.commit("register conduits", func(d *draft) (err error) {
+		ids, err = d.register(names)
+		return err
+	})
+	if change == nil {
+		ids = nil
+	}
+	return ids, change, err
 }
 
 func (d *draft) register(names []string) ([]uint32, error) {
 	ids := make([]uint32, len(names))
 	last := d.next.conduits.last
 	fresh := make(map[string]uint32)
+	known := d.tx.Bucket(bucketNames)
 	for i, name := range names {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
-		if id, known := fresh[name]; known {
+		if id, again := fresh[name]; again {
 			ids[i] = id
 			continue
 		}
@@ -57,7 +121,7 @@ func (d *draft) register(names []string) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		if key := d.tx.Bucket(bucketNames).Get([]byte(name)); key != nil {
+		if key := known.Get([]byte(name)); key != nil {
 			record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
 			if err != nil {
 				return nil, fmt.Errorf("read conduit %s: %w", name, err)
@@ -73,16 +137,32 @@ func (d *draft) register(names []string) ([]uint32, error) {
 		}
 		last++
 		ids[i], fresh[name] = last, last
-		if err := d.move(last, conduitRecord{name: name}, to); err != nil {
+		if err := d.admit(last, name, to); err != nil {
 			return nil, err
 		}
 	}
+	return ids, d.storeNames(fresh)
+}
+
+// admit stores a conduit with a number that is higher than all others.
+func (d *draft) admit(id uint32, name string, class uint32) error {
+	d.count(class, +1)
+	d.moves[id] = Move{ID: id, To: class}
+	bucket := d.ledger.bucket(bucketConduits)
+	bucket.FillPercent = denseFill
+	return bucket.insert(numberKey(id), conduitRecord{class, name}.encode())
+}
+
+// storeNames stores the numbers of names that the catalog does not know yet.
+func (d *draft) storeNames(fresh map[string]uint32) error {
+	bucket := d.ledger.bucket(bucketNames)
+	bucket.FillPercent = denseFill
 	for _, name := range sortedKeys(fresh) {
-		if err := d.ledger.bucket(bucketNames).Put([]byte(name), numberKey(fresh[name])); err != nil {
-			return nil, err
+		if err := bucket.insert([]byte(name), numberKey(fresh[name])); err != nil {
+			return err
 		}
 	}
-	return ids, nil
+	return nil
 }
 
 // checkName refuses names that could be confused with others or that leave the data
@@ -94,10 +174,12 @@ func checkName(name string) error {
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("conduit name %q is not printable UTF-8; rename it", name)
 	}
-	for i, part := range strings.Split(name, "/") {
-		if part == "" && i > 0 || part == "." || part == ".." {
+	at := 0
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" && at > 0 || part == "." || part == ".." {
 			return fmt.Errorf("conduit name %q has the segment %q", name, part)
 		}
+		at++
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,57 +19,49 @@ import (
 // covers. Files that no longer exist stay registered; [View.Verify] counts them. It
 // returns the number of files found.
 func (c *Catalog) RegisterFiles(ctx context.Context, data string, progress Progress) (uint64, *Change, error) {
-	total := &Change{Before: c.State(), After: c.State()}
-	var names []string
-	var found uint64
-	flush := func() error {
-		if len(names) == 0 {
-			return nil
-		}
-		_, change, err := c.Register(names)
-		total.After = change.After
-		total.Moved = append(total.Moved, change.Moved...)
-		total.Classes = append(total.Classes, change.Classes...)
-		names = names[:0]
-		if progress != nil {
-			progress(found, 0)
-		}
-		return err
-	}
-	for _, root := range ingressRoots(c.State()) {
-		err := filepath.WalkDir(filepath.Join(data, root), func(path string, entry fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if errors.Is(err, syscall.ENAMETOOLONG) {
-				return fs.SkipDir // as for names that checkName refuses; a task can make such directories
-			}
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			relative, err := filepath.Rel(data, path)
-			if err != nil {
-				return err
-			}
-			name := "/" + filepath.ToSlash(relative)
-			if err := checkName(name); err != nil {
-				return nil //nolint:nilerr // such a file has no policy, so nobody has access
-			}
-			found++
-			if names = append(names, name); len(names) == registerBatch {
-				return errors.Join(flush(), ctx.Err())
-			}
-			return ctx.Err()
-		})
-		if err != nil {
-			return found, total, fmt.Errorf("register files beneath %s: %w", filepath.Join(data, root), err)
-		}
-	}
-	if err := flush(); err != nil {
-		return found, total, err
-	}
-	return found, total, nil
+	return c.RegisterListing(ctx, filesBeneath(ctx, data, ingressRoots(c.State())), progress)
 }
+
+// filesBeneath lists the regular files of some directories of data by the names that their
+// conduits have, in the order of a walk. It leaves out those whose name no conduit can have: they have no
+// policy, so nobody has access.
+func filesBeneath(ctx context.Context, data string, roots []string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, root := range roots {
+			root = filepath.Join(data, root)
+			err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				if errors.Is(err, syscall.ENAMETOOLONG) {
+					return fs.SkipDir // as for names that checkName refuses; a task can make such directories
+				}
+				if err != nil || !entry.Type().IsRegular() {
+					return err
+				}
+				relative, err := filepath.Rel(data, path)
+				if err != nil {
+					return err
+				}
+				name := "/" + filepath.ToSlash(relative)
+				if checkName(name) == nil && !yield(name, nil) {
+					return errStopped
+				}
+				return ctx.Err()
+			})
+			if errors.Is(err, errStopped) {
+				return
+			}
+			if err != nil {
+				yield("", fmt.Errorf("register files beneath %s: %w", root, err))
+				return
+			}
+		}
+	}
+}
+
+// errStopped ends a walk whose files nobody wants any more.
+var errStopped = errors.New("stopped")
 
 // ingressRoots returns the directories that can contain ingress files, none within
 // another.
