@@ -237,9 +237,9 @@ func (c *count) example(g *group, instances []analyzed) *lacking {
 }
 
 func (c *count) explain(example *lacking, undecided string) Cause {
-	who, to := example.who, example.to
+	who, to := example.who, c.named(example.to)
 	cause := Cause{Instance: who.instance.Name(), Conduit: to.conduit.Name, Reason: undecided}
-	if strings.HasPrefix(cause.Conduit, "\x00") {
+	if strings.HasPrefix(cause.Conduit, standIn) {
 		cause.Conduit = c.set.Name // a class without a conduit
 	}
 	if undecided != "" {
@@ -262,6 +262,15 @@ func (c *count) explain(example *lacking, undecided string) Cause {
 	}
 	cause.Suggestion = suggest(c.engine, who, what, to, reference)
 	return cause
+}
+
+// named returns a class under the name of its representative, for people, if it has one.
+func (c *count) named(to *target) *target {
+	info := c.engine.state.Class(to.class)
+	if name, known := c.engine.state.Name(info.Representative); known {
+		return newTargetNamed(info, name)
+	}
+	return to
 }
 
 // referenceOf finds the bundle's name for the policy of a conduit.

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -181,20 +182,19 @@ func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	if err != nil {
 		return out // its taint cannot be built: no access, and the report warns of it
 	}
-	reads := make(map[uint32]footprint)
-	writes := make(map[uint32]footprint)
+	var reads, writes holds
 	for _, name := range who.task.Reads {
 		if set := e.plan.set(name); set != nil {
-			e.tryClasses(who, read, e.candidates(who, set), reads, workers)
+			reads = e.tryClasses(who, read, e.candidates(who, set), reads, workers)
 		}
 	}
 	for _, name := range who.task.Writes {
 		if set := e.plan.set(name); set != nil {
-			e.tryClasses(who, write, e.state.ClassesOf(set.Catalog), writes, workers)
+			writes = e.tryClasses(who, write, e.state.ClassesOf(set.Catalog), writes, workers)
 		}
 	}
-	out.setReads(reads)
-	out.setWrites(writes)
+	out.Reads, out.readsOn = flatten(reads)
+	out.Writes, out.writesOn = flatten(writes)
 	e.tryOthers(who, out)
 	return out
 }
@@ -232,7 +232,7 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 		return e.classesOfPolicy(set, name) // the taint does not tell which can be read
 	}
 	if len(template.Parameters()) == 0 {
-		return e.state.ClassesWith(set, name, nil)
+		return e.state.ClassesWith(set, name, []string{})
 	}
 	all := e.classesOfPolicy(set, name)
 	if len(all) <= fewClasses && !e.search {
@@ -242,39 +242,38 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	if !complete {
 		return all
 	}
-	var classes []uint32
-	for _, binding := range bindings {
-		classes = append(classes, e.state.ClassesWith(set, name, binding)...)
-	}
-	return classes
+	return e.state.ClassesWith(set, name, bindings...)
 }
 
-// tryClasses decides one access for each class and keeps those that hold.
-func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, holds map[uint32]footprint,
-	workers int) {
+// hold is a class to which an instance has access, and what this rests on.
+type hold struct {
+	class uint32
+	on    footprint
+}
+
+type holds []hold
+
+// tryClasses decides one access for each class and appends those that hold.
+func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, found holds, workers int) holds {
 	// The work of a goroutine must be worth its start.
 	const share = 512
 	if workers = min(workers, len(classes)/share); workers < 2 {
-		for _, class := range classes {
-			if f, ok := e.try(who, what, class); ok {
-				holds[class] = f
-			}
-		}
-		return
+		return e.tryEach(who, what, classes, slices.Grow(found, len(classes)))
 	}
-	found := make([]*footprint, len(classes))
-	_ = parallel(context.Background(), (len(classes)+share-1)/share, Options{Parallel: workers}, func(part int) {
-		for i := part * share; i < min((part+1)*share, len(classes)); i++ {
-			if f, ok := e.try(who, what, classes[i]); ok {
-				found[i] = &f
-			}
-		}
+	parts := make([]holds, (len(classes)+share-1)/share)
+	_ = parallel(context.Background(), len(parts), Options{Parallel: workers}, func(part int) {
+		parts[part] = e.tryEach(who, what, classes[part*share:min((part+1)*share, len(classes))], nil)
 	})
-	for i, class := range classes {
-		if found[i] != nil {
-			holds[class] = *found[i]
+	return append(found, slices.Concat(parts...)...)
+}
+
+func (e *engine) tryEach(who *subject, what policy.Operation, classes []uint32, found holds) holds {
+	for _, class := range classes {
+		if f, ok := e.try(who, what, class); ok {
+			found = append(found, hold{class, f})
 		}
 	}
+	return found
 }
 
 func (e *engine) try(who *subject, what policy.Operation, class uint32) (footprint, bool) {
@@ -346,7 +345,7 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 		}
 		conduit.Policy = bound
 	}
-	return []*target{{conduit: conduit, name: conduit.Name}}
+	return []*target{newSingle(conduit)}
 }
 
 func (e *engine) tuples(who *subject, set *Set) []*target {
@@ -355,32 +354,43 @@ func (e *engine) tuples(who *subject, set *Set) []*target {
 		name := fillAny(pattern.Substitute(path, who.values), who.session.Principal)
 		conduit, ok := e.state.ConduitNamed(name)
 		if ok && conduit.Kind == policy.TupleConduit {
-			out = append(out, &target{conduit: conduit, name: name})
+			out = append(out, newSingle(conduit))
 		}
 	}
 	return out
 }
 
 // setReads sorts the classes found and stores them.
-func (c *Capabilities) setReads(holds map[uint32]footprint) {
-	c.Reads, c.readsOn = flatten(holds)
+func (c *Capabilities) setReads(found map[uint32]footprint) {
+	c.Reads, c.readsOn = flatten(holdsOf(found))
 }
 
-func (c *Capabilities) setWrites(holds map[uint32]footprint) {
-	c.Writes, c.writesOn = flatten(holds)
+func (c *Capabilities) setWrites(found map[uint32]footprint) {
+	c.Writes, c.writesOn = flatten(holdsOf(found))
 }
 
-func flatten(holds map[uint32]footprint) ([]uint32, footprints) {
-	classes := make([]uint32, 0, len(holds))
-	for class := range holds {
-		classes = append(classes, class)
+func holdsOf(found map[uint32]footprint) holds {
+	list := make(holds, 0, len(found))
+	for class, on := range found {
+		list = append(list, hold{class, on})
 	}
-	slices.Sort(classes)
-	var on footprints
-	on.ends = make([]uint32, 0, len(classes))
-	for _, class := range classes {
-		on.add(holds[class])
+	return list
+}
+
+// flatten alters the list. A class that is in it twice, because a task lists its set twice,
+// rests on the same both times.
+func flatten(found holds) ([]uint32, footprints) {
+	slices.SortStableFunc(found, func(a, b hold) int { return cmp.Compare(a.class, b.class) })
+	found = slices.CompactFunc(found, func(a, b hold) bool { return a.class == b.class })
+	hashes := 0
+	for i := range found {
+		hashes += len(found[i].on.hashes)
 	}
-	on.compact()
+	classes := make([]uint32, len(found))
+	on := footprints{ends: make([]uint32, 0, len(found)), hashes: make([]conditionHash, 0, hashes)}
+	for i := range found {
+		classes[i] = found[i].class
+		on.add(found[i].on)
+	}
 	return classes, on
 }

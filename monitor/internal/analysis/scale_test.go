@@ -130,10 +130,10 @@ func measureScale(b *testing.B) {
 	step("report", func() error { result.Report(now); return nil })
 	step("naive", func() error { return naiveSample(b.Context(), plan, c.State(), result, users, out.NaiveUsers) })
 	out.NaivePerUser = out.Phases[len(out.Phases)-1].CPU / float64(out.NaiveUsers)
-	result, stored = nil, nil
 	if err := c.Close(); err != nil {
 		b.Fatal(err)
 	}
+	result, stored, c = nil, nil, nil
 	step("open", func() (err error) { c, err = catalog.Open(filepath.Join(dir, "catalog")); return err })
 	if err := c.Close(); err != nil {
 		b.Fatal(err)

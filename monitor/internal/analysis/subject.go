@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
@@ -46,7 +47,13 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 type target struct {
 	class   uint32
 	conduit policy.Conduit
-	name    string // of the representative; conditions on it are the class' own
+	label   policy.Label // the conduit's
+	name    string       // of the representative; conditions on it are the class' own
+}
+
+// newSingle prepares a conduit without a class.
+func newSingle(conduit policy.Conduit) *target {
+	return &target{conduit: conduit, label: conduit.Label(), name: conduit.Name}
 }
 
 // targets prepares classes, each once for all instances.
@@ -76,28 +83,32 @@ func (t *targets) get(class uint32) *target {
 	return newTarget(t.state, class)
 }
 
-// newTarget uses the class's representative. A class without conduits is decided under a
-// name that no fact contains. This is correct only if no fact contains its conduits'
-// names either; otherwise the class waits for its first conduit.
+// newTarget decides a class under a name that no fact contains, if no fact contains its
+// conduits' names either and its policy cannot ask for them: the catalog need not be read for
+// any. Otherwise it uses the name of the representative, and a class without conduits waits
+// for the first one.
 func newTarget(state *catalog.State, class uint32) *target {
 	info := state.Class(class)
 	if info.Class == nil || info.Policy == nil {
 		return nil
 	}
-	name := fmt.Sprintf("\x00class %d", class)
-	var id int64
-	if info.Representative != 0 {
+	name := standIn + strconv.FormatUint(uint64(class), 10)
+	if info.Own != "" || len(info.Mentions) > 0 {
 		var ok bool
 		if name, ok = state.Name(info.Representative); !ok {
 			return nil
 		}
-		id = int64(info.Representative)
-	} else if len(info.Mentions) > 0 {
-		return nil
 	}
-	conduit := policy.Conduit{ID: id, Name: name, Kind: info.Kind, Internal: info.Internal, Directory: info.Directory,
-		Policy: info.Policy}
-	return &target{class: class, conduit: conduit, name: name}
+	return newTargetNamed(info, name)
+}
+
+// standIn begins the name under which a class is decided that needs none.
+const standIn = "\x00class "
+
+func newTargetNamed(info catalog.ClassInfo, name string) *target {
+	conduit := policy.Conduit{ID: int64(info.Representative), Name: name, Kind: info.Kind, Internal: info.Internal,
+		Directory: info.Directory, Policy: info.Policy}
+	return &target{class: info.Number, conduit: conduit, label: conduit.Label(), name: name}
 }
 
 // The accesses of instances.
@@ -111,8 +122,11 @@ const (
 // waived.
 func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time,
 	waive func(*policy.Policy) bool) policy.Decision {
-	return policy.Decide(what, who.taint, to.conduit, state,
-		policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true})
+	environment := policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true}
+	if what == read {
+		return policy.AtLeast(who.taint, to.label, state, environment) // as Decide, whose label is made each time
+	}
+	return policy.Decide(what, who.taint, to.conduit, state, environment)
 }
 
 // validated reports whether a decision holds as long as its state conditions hold. The

@@ -39,7 +39,7 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 		}
 		conduit := to.conduit
 		conduit.Policy = bound
-		trial := &target{class: to.class, conduit: conduit, name: to.name}
+		trial := &target{class: to.class, conduit: conduit, label: conduit.Label(), name: to.name}
 		if decide(who, what, trial, e.state, e.now, nil).Allowed {
 			return fmt.Sprintf("policy %s: %s", reference.Policy, edit.words)
 		}

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,9 +94,14 @@ func (d *draft) writeTo(tx *bbolt.Tx) { d.tx, d.ledger = tx, openLedger(tx) }
 
 // publish turns the draft into a state.
 func (d *draft) publish() *Change {
-	for key, number := range d.keys {
-		class := d.next.classes[number]
-		d.next.index.add(key, number, class.Set, class.Reference.Policy, class.Policy)
+	made := make([]string, 0, len(d.keys))
+	for key := range d.keys {
+		made = append(made, key)
+	}
+	slices.SortFunc(made, func(a, b string) int { return cmp.Compare(d.keys[a], d.keys[b]) })
+	for _, key := range made {
+		class := d.next.classes[d.keys[key]]
+		d.next.index.add(key, class.Number, class.Set, class.Reference.Policy, class.Policy)
 	}
 	d.change.After = d.next
 	return d.change

@@ -25,6 +25,7 @@ type Class struct {
 	// Mentions are the facts that contain the conduit's name, with "this" in its place,
 	// for people.
 	Mentions []string
+	Own      string // the name of the only conduit, if decisions can depend on it
 }
 
 // ClassInfo is a class in one state.

@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"strings"
 	"sync"
 
 	"shai.dev/monitor/policy"
@@ -37,7 +36,7 @@ func (x *classIndex) add(key string, number uint32, set, name string, bound *pol
 	for _, value := range bound.Arguments() {
 		arguments = append(arguments, value)
 	}
-	at := policyKey(set, name, arguments)
+	at := string(appendPolicyKey(nil, set, name, arguments))
 	x.policies[at] = append(x.policies[at], number)
 }
 
@@ -54,13 +53,24 @@ func (x *classIndex) bySet(set string) []uint32 {
 	return x.sets[set]
 }
 
-func (x *classIndex) byPolicy(set, name string, arguments []string) []uint32 {
+// byPolicy appends the classes of a set whose policy has this name and one of the lists of
+// arguments.
+func (x *classIndex) byPolicy(classes []uint32, set, name string, lists [][]string) []uint32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.policies[policyKey(set, name, arguments)]
+	var buffer [256]byte
+	for _, arguments := range lists {
+		key := appendPolicyKey(buffer[:0], set, name, arguments)
+		classes = append(classes, x.policies[string(key)]...)
+	}
+	return classes
 }
 
-// policyKey joins its arguments with a byte that neither names nor UTF-8 texts contain.
-func policyKey(set, name string, arguments []string) string {
-	return set + "\xff" + name + "\xff" + strings.Join(arguments, "\xff")
+// appendPolicyKey joins its arguments with a byte that neither names nor UTF-8 texts contain.
+func appendPolicyKey(key []byte, set, name string, arguments []string) []byte {
+	key = append(append(append(key, set...), 0xff), name...)
+	for _, argument := range arguments {
+		key = append(append(key, 0xff), argument...)
+	}
+	return key
 }

@@ -52,13 +52,13 @@ func (s *State) Class(number uint32) ClassInfo {
 
 // ClassesOf lists the classes of a set in ascending order, without retired ones.
 func (s *State) ClassesOf(set string) []uint32 {
-	return s.live(s.index.bySet(set))
+	return s.live(slices.Clone(s.index.bySet(set)))
 }
 
-// ClassesWith lists the classes of a set whose policy has this name and these arguments,
-// in the order of the template's parameters.
-func (s *State) ClassesWith(set, name string, arguments []string) []uint32 {
-	return s.live(s.index.byPolicy(set, name, arguments))
+// ClassesWith lists the classes of a set whose policy has this name and one of the lists of
+// arguments, each in the order of the template's parameters.
+func (s *State) ClassesWith(set, name string, arguments ...[]string) []uint32 {
+	return s.live(s.index.byPolicy(make([]uint32, 0, len(arguments)), set, name, arguments))
 }
 
 // ClassesOfPolicy lists the classes of a set whose policy has this name, with any
@@ -95,15 +95,10 @@ func (s *State) Waive() func(*policy.Policy) bool {
 	return func(p *policy.Policy) bool { return s.ModeOf(p) != Enforce }
 }
 
-// live leaves out the classes that this state does not know or that are retired.
+// live leaves out the classes that are newer than this state. The index lists no retired
+// ones. It alters the list.
 func (s *State) live(numbers []uint32) []uint32 {
-	out := make([]uint32, 0, len(numbers))
-	for _, number := range numbers {
-		if class := s.Class(number); class.Class != nil && class.Policy != nil {
-			out = append(out, number)
-		}
-	}
-	return out
+	return slices.DeleteFunc(numbers, func(number uint32) bool { return int(number) >= len(s.classes) })
 }
 
 // Place is a place in which tasks make conduits: a rule for files without placeholders
