@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
-	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
 
@@ -25,7 +24,7 @@ type Options struct {
 	Parallel int
 	// Progress, when set, is called from one goroutine at a time with the number
 	// of instances that are done.
-	Progress func(done, total uint64)
+	Progress Progress
 	// Open requests the accesses that are not denied: those that only policies in modes
 	// Audit or Warn forbid count as allowed. Such a result is for comparison only, not
 	// for capability sets.
@@ -37,6 +36,9 @@ type Options struct {
 	// tests.
 	search bool
 }
+
+// Progress is called with the progress of a run.
+type Progress func(done, total uint64)
 
 // engine is one run over one state.
 type engine struct {
@@ -102,14 +104,39 @@ func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []I
 
 func runInstances(ctx context.Context, e *engine, instances []Instance, options Options) (*Result, error) {
 	all := make([]*Capabilities, len(instances))
-	err := parallel(ctx, len(instances), options, func(i int) {
-		all[i] = e.analyze(instances[i], workersWithin(options, len(instances)))
-		e.keep(all[i], options.Earlier)
-	})
+	analyze := func() error {
+		if len(instances) < fewInstances {
+			return parallel(ctx, len(instances), options, func(i int) {
+				all[i] = e.analyze(instances[i], workers(options))
+			})
+		}
+		return e.analyzeMany(ctx, instances, all, options)
+	}
+	err := analyze()
+	if err == nil && options.Earlier != nil {
+		err = parallel(ctx, len(all), Options{Parallel: options.Parallel}, func(i int) {
+			e.keep(all[i], options.Earlier)
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("analyse pipeline %s: %w", e.plan.Pipeline, err)
 	}
 	return newResult(e.plan, e.state, options.Now, all), nil
+}
+
+// analyzeMany analyses instances cohort by cohort.
+func (e *engine) analyzeMany(ctx context.Context, instances []Instance, all []*Capabilities, options Options) error {
+	report := options.Progress
+	for start := 0; start < len(instances); start += cohortSize {
+		end := min(start+cohortSize, len(instances))
+		if report != nil {
+			options.Progress = func(done, _ uint64) { report(uint64(start)+done, uint64(len(instances))) } //nolint:gosec // never negative
+		}
+		if err := e.analyzeCohort(ctx, instances[start:end], all[start:end], options); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RunInstance analyses one instance, expected or not.
@@ -133,15 +160,10 @@ func RunSingles(plan *Plan, state *catalog.State, instance Instance, now time.Ti
 	return out.Others, nil
 }
 
-// workersWithin returns how many goroutines may share one instance: a single indexer over
-// eighty thousand classes should use all CPUs, but for forty thousand users one goroutine
-// each suffices.
-func workersWithin(options Options, instances int) int {
-	if instances >= 64 {
-		return 1
-	}
-	return workers(options)
-}
+// fewInstances is the number of instances up to which several goroutines share one: a single
+// indexer over eighty thousand classes should use all CPUs, but of forty thousand users each
+// has few candidates.
+const fewInstances = 64
 
 func workers(options Options) int {
 	if options.Parallel > 0 {
@@ -182,32 +204,43 @@ func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	if err != nil {
 		return out // its taint cannot be built: no access, and the report warns of it
 	}
-	var reads, writes holds
-	for _, name := range who.task.Reads {
-		if set := e.plan.set(name); set != nil {
-			reads = e.tryClasses(who, read, e.candidates(who, set), reads, workers)
-		}
-	}
-	for _, name := range who.task.Writes {
-		if set := e.plan.set(name); set != nil {
-			writes = e.tryClasses(who, write, e.state.ClassesOf(set.Catalog), writes, workers)
-		}
-	}
-	out.Reads, out.readsOn = flatten(reads)
-	out.Writes, out.writesOn = flatten(writes)
+	out.Reads, out.readsOn = flatten(e.tryClasses(who, read, e.readable(who), workers))
+	out.Writes, out.writesOn = flatten(e.writable(who, workers))
 	e.tryOthers(who, out)
 	return out
 }
 
-// candidates returns the classes of a set that the instance may be able to read. It finds
+// readable lists, in ascending order, the classes that the instance may be able to read.
+func (e *engine) readable(who *subject) []uint32 {
+	var classes []uint32
+	for _, name := range who.task.Reads {
+		if set := e.plan.set(name); set != nil {
+			classes = append(classes, e.candidates(who, set)...)
+		}
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// writable lists the classes that the instance may write.
+func (e *engine) writable(who *subject, workers int) holds {
+	var found holds
+	for _, name := range who.task.Writes {
+		if set := e.plan.set(name); set != nil {
+			found = append(found, e.tryClasses(who, write, e.state.ClassesOf(set.Catalog), workers)...)
+		}
+	}
+	return found
+}
+
+// candidates lists the classes of a set that the instance may be able to read. It finds
 // them through the facts if the policy allows this; otherwise it returns all of them.
 func (e *engine) candidates(who *subject, set *Set) []uint32 {
 	var classes []uint32
 	for _, name := range e.state.Templates(set.Catalog) {
 		classes = append(classes, e.candidatesOf(who, set.Catalog, name)...)
 	}
-	slices.Sort(classes)
-	return slices.Compact(classes)
+	return classes
 }
 
 // fewClasses is the number of classes up to which deciding each is cheaper than searching
@@ -253,18 +286,19 @@ type hold struct {
 
 type holds []hold
 
-// tryClasses decides one access for each class and appends those that hold.
-func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, found holds, workers int) holds {
+// tryClasses decides one access for each class and returns those that hold, on several
+// goroutines if there are many classes.
+func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, workers int) holds {
 	// The work of a goroutine must be worth its start.
 	const share = 512
 	if workers = min(workers, len(classes)/share); workers < 2 {
-		return e.tryEach(who, what, classes, slices.Grow(found, len(classes)))
+		return e.tryEach(who, what, classes, make(holds, 0, len(classes)))
 	}
 	parts := make([]holds, (len(classes)+share-1)/share)
 	_ = parallel(context.Background(), len(parts), Options{Parallel: workers}, func(part int) {
 		parts[part] = e.tryEach(who, what, classes[part*share:min((part+1)*share, len(classes))], nil)
 	})
-	return append(found, slices.Concat(parts...)...)
+	return slices.Concat(parts...)
 }
 
 func (e *engine) tryEach(who *subject, what policy.Operation, classes []uint32, found holds) holds {
@@ -286,78 +320,6 @@ func (e *engine) try(who *subject, what policy.Operation, class uint32) (footpri
 		return footprint{}, false
 	}
 	return footprintOf(decision.Conditions, to.name), true
-}
-
-// tryOthers decides the expected accesses to conduits without a class.
-func (e *engine) tryOthers(who *subject, out *Capabilities) {
-	type found struct {
-		other Other
-		f     footprint
-	}
-	var all []found
-	for _, list := range []struct {
-		sets []string
-		what policy.Operation
-	}{{who.task.Reads, read}, {who.task.Writes, write}} {
-		for _, name := range list.sets {
-			set := e.plan.set(name)
-			if set == nil {
-				continue
-			}
-			for _, to := range e.singles(who, set) {
-				what := list.what
-				if set.Egress && what == write {
-					what = leave
-				}
-				if decision := decide(who, what, to, e.state, e.now, e.waive); validated(decision) {
-					all = append(all, found{Other{set.Name, to.conduit.Name, what != read},
-						footprintOf(decision.Conditions, "")})
-				}
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b found) int { return a.other.compare(b.other) })
-	for _, one := range all {
-		out.Others = append(out.Others, one.other)
-		out.othersOn.add(one.f)
-	}
-	out.othersOn.compact()
-}
-
-// singles returns a set's conduits without a class: pipes, channels and connections
-// themselves, and those tuples whose name is made of the instance's own parameters. A
-// placeholder that is not a parameter gets the instance's user.
-func (e *engine) singles(who *subject, set *Set) []*target {
-	switch set.Kind {
-	case policy.TupleConduit:
-		return e.tuples(who, set)
-	case policy.FileConduit:
-		return nil
-	}
-	conduit := policy.Conduit{Name: set.Name, Kind: set.Kind, Internal: set.From != "" && set.To != ""}
-	if conduit.Internal {
-		conduit.Name = set.Catalog + "/0" // the names of a pipe's or channel's slots differ in their last part only
-	}
-	if set.Policy != nil {
-		bound, err := e.state.Bind(*set.Policy)
-		if err != nil {
-			return nil
-		}
-		conduit.Policy = bound
-	}
-	return []*target{newSingle(conduit)}
-}
-
-func (e *engine) tuples(who *subject, set *Set) []*target {
-	var out []*target
-	for _, path := range set.Paths {
-		name := fillAny(pattern.Substitute(path, who.values), who.session.Principal)
-		conduit, ok := e.state.ConduitNamed(name)
-		if ok && conduit.Kind == policy.TupleConduit {
-			out = append(out, newSingle(conduit))
-		}
-	}
-	return out
 }
 
 // setReads sorts the classes found and stores them.
