@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"shai.dev/monitor/internal/bug"
 )
@@ -84,7 +85,10 @@ func (t *Template) bindValues(values ...string) (*Policy, error) {
 }
 
 // rule is a compiled read or update rule: clauses in canonical order, each once.
-type rule struct{ clauses []clause }
+type rule struct {
+	clauses  []clause
+	compiled atomic.Pointer[compiledRule] // see programs
+}
 
 func (t *Template) rule(clauses []lowered, values []Value) *rule {
 	bound := &rule{}
@@ -167,7 +171,7 @@ type obligation struct {
 // exit ends an obligation when its condition holds for a flow. From then on, the
 // obligations behind the exit apply.
 type exit struct {
-	condition rule // of one clause
+	condition *rule // of one clause
 	behind    []*obligation
 }
 
@@ -184,7 +188,7 @@ func (t *Template) bindObligations(templates []loweredObligation, p *Policy, val
 		}
 		for _, loweredExit := range template.exits {
 			if condition, satisfiable := loweredExit.condition.bind(values); satisfiable {
-				o.exits = append(o.exits, exit{rule{[]clause{condition}},
+				o.exits = append(o.exits, exit{&rule{clauses: []clause{condition}},
 					t.bindObligations(loweredExit.behind, p, values)})
 			}
 		}

@@ -187,7 +187,7 @@ func (p *prover) exitHarmless(way *exit, held, demanded duty) bool {
 	behind := labelOf(way.behind, held.this)
 	for i := range demanded.obligation.exits {
 		other := &demanded.obligation.exits[i]
-		if p.implied(way.clause(), held.rule(), &other.condition, demanded.rule(), 0) &&
+		if p.implied(way.clause(), held.rule(), other.condition, demanded.rule(), 0) &&
 			p.labelAtLeast(behind, labelOf(other.behind, demanded.this)) {
 			return true
 		}

@@ -112,6 +112,9 @@ func TestExclusionAgreesWithOracle(t *testing.T) {
 			if want := (oracle{facts: facts, environment: environment}).rule(p.Read("x")); got.Allowed != want {
 				t.Fatalf("%s: %v, the oracle says %v: %s", text, got.Allowed, want, got.Reason)
 			}
+			if holds, err := NewEvaluator(state).Holds(p.Read("x"), &environment); holds != got.Allowed || err != nil {
+				t.Fatalf("%s: the evaluator says %v, %v; the prover %v", text, holds, err, got.Allowed)
+			}
 			if environment.Session.Principal != "" {
 				decided[got.Allowed]++
 			}

@@ -75,9 +75,9 @@ func (p *prover) proveKey(body []literal, i int, done func() bool) (matched, pro
 
 // flowValue unifies the argument of a session or target predicate with its value.
 func (p *prover) flowValue(l *literal) bool {
-	value, condition := p.sessionValue(l.op)
+	value, condition := p.environment.sessionValue(l.op)
 	if value.kind == Wildcard {
-		value, condition = p.targetValue(l.op)
+		value, condition = p.environment.targetValue(l.op)
 	}
 	if !p.unify(l.arguments[0], value) {
 		return false
@@ -88,8 +88,8 @@ func (p *prover) flowValue(l *literal) bool {
 	return true
 }
 
-func (p *prover) sessionValue(op operation) (Value, Condition) {
-	session := p.environment.Session
+func (e *Environment) sessionValue(op operation) (Value, Condition) {
+	session := e.Session
 	switch {
 	case session == nil:
 	case op == opIP && session.IP.IsValid():
@@ -103,8 +103,8 @@ func (p *prover) sessionValue(op operation) (Value, Condition) {
 
 // targetValue returns a property of the target. Only the length needs a condition: a
 // conduit's name, number, kind and declared type never change.
-func (p *prover) targetValue(op operation) (Value, Condition) {
-	target := p.environment.Target
+func (e *Environment) targetValue(op operation) (Value, Condition) {
+	target := e.Target
 	if target == nil {
 		return Value{}, Condition{}
 	}
@@ -119,8 +119,8 @@ func (p *prover) targetValue(op operation) (Value, Condition) {
 		return String(target.Type), Condition{}
 	case op == opLength:
 		return Integer(target.Length), Condition{Kind: ConduitLengthIs, Conduit: target.Name, Number: target.Length}
-	case op == opNewLength && p.environment.Update != nil:
-		return Integer(p.environment.Update.NewLength), Condition{}
+	case op == opNewLength && e.Update != nil:
+		return Integer(e.Update.NewLength), Condition{}
 	}
 	return Value{}, Condition{}
 }
