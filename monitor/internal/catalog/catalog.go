@@ -194,7 +194,7 @@ func (c *Catalog) load(tx *bbolt.Tx) (*State, error) {
 	if state.rules, err = compileBundle(bundle); err != nil {
 		return nil, fmt.Errorf("bundle %s: %w; apply the manifests with the program that wrote it, or a corrected bundle on an empty catalog", bundle.Hash, err)
 	}
-	if state.factIndex, err = loadFacts(tx.Bucket(bucketFacts)); err != nil {
+	if state.facts, err = loadFacts(tx.Bucket(bucketFacts)); err != nil {
 		return nil, err
 	}
 	if state.classes, state.index, err = loadClasses(tx.Bucket(bucketClasses), state.rules); err != nil {

@@ -133,8 +133,8 @@ func TestApplyMovesConduitsAndReplacesItsFacts(t *testing.T) {
 	if s.Class(old).Policy != nil || slices.Contains(s.ClassesOf("p/documents"), old) {
 		t.Error("the old policy's class is still in use")
 	}
-	if s.tuples() != 1 {
-		t.Errorf("%d facts: what was removed by hand came back, or the new one is missing", s.tuples())
+	if s.Facts() != 1 {
+		t.Errorf("%d facts: what was removed by hand came back, or the new one is missing", s.Facts())
 	}
 	if s.Bundle().Version != 2 || s.BundleHash() != "2" {
 		t.Errorf("bundle %d %s", s.Bundle().Version, s.BundleHash())

@@ -223,10 +223,9 @@ func (d *draft) facts(remove, add []policy.Fact) error {
 			return err
 		}
 	}
-	changes := groupChanges(remove, add)
-	next, added, removed := d.next.factIndex.changed(changes)
-	if len(added)+len(removed) == 0 {
-		return nil
+	next, removed, added, err := d.next.facts.Changed(remove, add)
+	if err != nil || len(added)+len(removed) == 0 {
+		return err
 	}
 	if slices.ContainsFunc(added, func(fact policy.Fact) bool { return fact.Positioned }) {
 		if err := d.ledger.bucket(bucketMeta).Put(keySchema, []byte(schemaOffsets)); err != nil {
@@ -239,7 +238,7 @@ func (d *draft) facts(remove, add []policy.Fact) error {
 			return err
 		}
 	}
-	d.next.factIndex = next
+	d.next.facts = next
 	d.change.Added = append(d.change.Added, added...)
 	d.change.Removed = append(d.change.Removed, removed...)
 	return d.reclassify(mentioned(slices.Concat(added, removed)))

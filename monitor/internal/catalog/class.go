@@ -57,7 +57,7 @@ func (r classRecord) key() string {
 
 // classRecordOf returns the class of a conduit. ok is false if no rule gives the conduit
 // a policy.
-func (r *ruleset) classRecordOf(name string, facts *factIndex,
+func (r *ruleset) classRecordOf(name string, facts *policy.FactIndex,
 	bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
 	rule, reference, ok := r.ruleFor(name)
 	if !ok {
@@ -70,7 +70,7 @@ func (r *ruleset) classRecordOf(name string, facts *factIndex,
 	id := bound.ID()
 	record = classRecord{
 		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
-		Reference: reference, PolicyID: id[:], Mentions: facts.mentionsOf(name),
+		Reference: reference, PolicyID: id[:], Mentions: mentionsOf(name, facts),
 	}
 	if !r.nameSafe[reference.Policy] {
 		record.Own = name
@@ -79,36 +79,30 @@ func (r *ruleset) classRecordOf(name string, facts *factIndex,
 }
 
 // mentionsOf lists the facts that contain name, sorted, with this in its place.
-func (x *factIndex) mentionsOf(name string) []string {
+func mentionsOf(name string, facts *policy.FactIndex) []string {
 	var mentions []string
 	value := policy.String(name)
-	for _, key := range x.mentioning(value) {
-		g := x.group(*key)
-		conduit := fmt.Sprintf("%q", key.conduit)
-		if key.conduit == name {
-			conduit = "this"
+	facts.Mentions(value, func(conduit, relation string, arguments int) bool {
+		pattern := policy.Pattern{Conduit: conduit, Relation: relation, Arguments: make([]policy.Value, arguments)}
+		place := fmt.Sprintf("%q", conduit)
+		add := func(fact policy.Fact) bool {
+			mentions = append(mentions, place+" says "+relation+mentionTuple(fact.Arguments, value))
+			return true
 		}
-		seen := make(map[int]bool)
-		for position := range key.arity {
-			arguments := make([]policy.Value, key.arity)
-			if key.conduit != name {
-				arguments[position] = value
-			}
-			g.matches(new(policy.Pattern), arguments, func(tuple []policy.Value) bool {
-				at, _ := g.find(tuple)
-				if !seen[at] {
-					seen[at] = true
-					mentions = append(mentions, conduit+" says "+key.relation+mentionTuple(tuple, value))
-				}
-				return true
-			})
+		if conduit == name {
+			place = "this"
+			facts.Lookup(pattern, add)
+			return true
 		}
-		if key.arity == 0 {
-			mentions = append(mentions, conduit+" says "+key.relation+"()")
+		for i := range pattern.Arguments {
+			clear(pattern.Arguments)
+			pattern.Arguments[i] = value
+			facts.Lookup(pattern, add)
 		}
-	}
+		return true
+	})
 	slices.Sort(mentions)
-	return mentions
+	return slices.Compact(mentions)
 }
 
 func mentionTuple(tuple []policy.Value, name policy.Value) string {

@@ -24,14 +24,14 @@ func (d *draft) classify(name string) (uint32, error) {
 	}
 	var key plainKey
 	isPlain := rules.nameSafe[rules.bundle.Rules[at].Policy.Policy] &&
-		len(d.next.factIndex.mentioning(policy.String(name))) == 0
+		!d.next.facts.IsMentioned(policy.String(name))
 	if isPlain {
 		key = plainKey{at, joined(holes)}
 		if class, known := d.binder.plain[key]; known {
 			return class, nil
 		}
 	}
-	record, ok, err := rules.classRecordOf(name, d.next.factIndex, d.binder.bind)
+	record, ok, err := rules.classRecordOf(name, d.next.facts, d.binder.bind)
 	if err != nil || !ok {
 		return 0, err
 	}

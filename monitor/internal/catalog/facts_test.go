@@ -3,10 +3,14 @@
 package catalog
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"shai.dev/monitor/policy"
@@ -94,142 +98,123 @@ func TestBadFactsChangeNothing(t *testing.T) {
 	}
 }
 
-// A sequence of changes leaves the memory, the disk and a plain set in agreement.
-func TestFactsAgreeWithAPlainSet(t *testing.T) {
-	values := []policy.Value{policy.String(""), policy.String("a"), policy.String("b"), policy.Integer(1),
-		policy.Integer(-1), policy.String("c0")}
+// all lists a state's facts.
+func all(s *State) (facts []policy.Fact) {
+	s.facts.All(func(fact policy.Fact) bool {
+		facts = append(facts, fact)
+		return true
+	})
+	slices.SortFunc(facts, func(a, b policy.Fact) int {
+		k, l := keyOf(a), keyOf(b)
+		return cmp.Or(k.compare(&l), slices.CompareFunc(tupleOf(a), tupleOf(b), policy.Value.Compare))
+	})
+	return facts
+}
+
+func texts(facts []policy.Fact) []string {
+	texts := []string{}
+	for _, fact := range facts {
+		texts = append(texts, fact.String())
+	}
+	return texts
+}
+
+// A sequence of changes leaves the memory, the disk and another set of facts in agreement, and
+// what a change says can be reverted.
+func TestDiskAgreesWithMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		c := open(t, dir)
-		if _, err := c.Apply(testBundle("1")); err != nil {
-			rt.Fatal(err)
-		}
-		plain := make(map[string]policy.Fact)
-		for _, f := range testBundle("1").Facts {
-			plain[factKey(f)] = f
-		}
-		draw := func(label string) []policy.Fact {
-			var facts []policy.Fact
-			for range rapid.IntRange(0, 40).Draw(rt, label) {
-				f := policy.Fact{Conduit: rapid.SampledFrom([]string{"c0", "c1"}).Draw(rt, "conduit"),
-					Relation: rapid.SampledFrom([]string{"r", "s"}).Draw(rt, "relation")}
-				for range rapid.IntRange(0, 2).Draw(rt, "arity") {
-					if rapid.Bool().Draw(rt, "few") {
-						f.Arguments = append(f.Arguments, rapid.SampledFrom(values).Draw(rt, "value"))
-					} else {
-						f.Arguments = append(f.Arguments, policy.Integer(rapid.Int64Range(0, 300).Draw(rt, "number")))
-					}
+		most := rapid.SampledFrom([]int{6, 30, 700}).Draw(rt, "most")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		draw := func() (facts []policy.Fact) {
+			for range random.IntN(most + 1) {
+				f := policy.Fact{Conduit: []string{"c", "cc"}[random.IntN(2)], Relation: []string{"r", "rr"}[random.IntN(2)]}
+				for range random.IntN(3) {
+					f.Arguments = append(f.Arguments, []policy.Value{policy.String(""), policy.Integer(-1),
+						policy.String(strconv.Itoa(random.IntN(most))), policy.Integer(random.Int64N(int64(most)))}[random.IntN(4)])
+				}
+				if random.IntN(3) == 0 {
+					f.Positioned, f.Offset = true, random.Int64N(3)<<31
 				}
 				facts = append(facts, f)
 			}
 			return facts
 		}
-		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
-			remove, add := draw("remove"), draw("add")
-			for _, f := range plain {
-				if rapid.IntRange(0, 5).Draw(rt, "take") == 0 {
+		other := policy.NewFactBase()
+		for range 3 {
+			before, remove, add := c.State(), draw(), draw()
+			for _, f := range all(before) {
+				if random.IntN(5) == 0 {
 					remove = append(remove, f)
 				}
 			}
-			if _, err := c.ChangeFacts(remove, add); err != nil {
+			change, err := c.ChangeFacts(remove, add)
+			if err != nil {
 				rt.Fatal(err)
 			}
+			if random.IntN(3) == 0 {
+				if _, err := c.ChangeFacts(change.Added, change.Removed); err != nil {
+					rt.Fatal(err)
+				}
+				if diff := gocmp.Diff(texts(all(before)), texts(all(c.State()))); diff != "" {
+					rt.Fatalf("reverted: %s", diff)
+				}
+				continue
+			}
 			for _, f := range remove {
-				delete(plain, factKey(f))
+				other.Remove(f)
 			}
 			for _, f := range add {
-				plain[factKey(f)] = f
+				_, _ = other.Add(f)
 			}
-			checkFacts(rt, c.State().factIndex, plain)
+		}
+		want := texts(all(c.State()))
+		if other.Len() != c.State().Facts() {
+			rt.Fatalf("%d facts, want %d", c.State().Facts(), other.Len())
+		}
+		for _, f := range all(c.State()) {
+			if !other.Has(policy.Pattern{Conduit: f.Conduit, Relation: f.Relation, Arguments: f.Arguments,
+				Positioned: f.Positioned, Offset: policy.Integer(f.Offset)}) {
+				rt.Fatalf("%s stands and should not", f)
+			}
 		}
 		if err := c.Close(); err != nil {
 			rt.Fatal(err)
 		}
 		again := open(t, dir)
-		checkFacts(rt, again.State().factIndex, plain)
+		if diff := gocmp.Diff(want, texts(all(again.State()))); diff != "" || again.State().Facts() != other.Len() {
+			rt.Fatalf("%d facts, want %d, after a restart: %s", again.State().Facts(), other.Len(), diff)
+		}
 		_ = again.Close()
 	})
 }
 
-func checkFacts(rt *rapid.T, x *factIndex, plain map[string]policy.Fact) {
-	count := 0
-	x.all(func(f policy.Fact) bool {
-		count++
-		if _, ok := plain[factKey(f)]; !ok {
-			rt.Fatalf("%v stands and should not", f)
-		}
-		return true
-	})
-	if count != len(plain) {
-		rt.Fatalf("%d facts, want %d", count, len(plain))
-	}
-	for _, f := range plain {
-		for mask := range 1 << len(f.Arguments) {
-			pattern := policy.Pattern{Conduit: f.Conduit, Relation: f.Relation, Arguments: slices.Clone(f.Arguments)}
-			for i := range pattern.Arguments {
-				if mask&(1<<i) != 0 {
-					pattern.Arguments[i] = policy.Value{}
-				}
-			}
-			for _, conduit := range []string{f.Conduit, ""} {
-				pattern.Conduit = conduit
-				checkLookup(rt, x, pattern, plain)
-			}
-		}
-		for _, value := range append(slices.Clone(f.Arguments), policy.String(f.Conduit)) {
-			if len(x.mentioning(value)) == 0 {
-				rt.Fatalf("%v is not found as a mention", value)
-			}
-		}
-	}
+func factAt(offset int64, conduit, relation string, values ...string) policy.Fact {
+	f := fact(conduit, relation, values...)
+	f.Positioned, f.Offset = true, offset
+	return f
 }
 
-func checkLookup(rt *rapid.T, x *factIndex, pattern policy.Pattern, plain map[string]policy.Fact) {
-	want := 0
-	for _, f := range plain {
-		if (pattern.Conduit == "" || f.Conduit == pattern.Conduit) && f.Relation == pattern.Relation &&
-			len(f.Arguments) == len(pattern.Arguments) && selects(pattern.Arguments, f.Arguments) {
-			want++
+// A tuple that a manifest or a source states is in no place of its conduit.
+func TestOnlyContentHasOffsets(t *testing.T) {
+	c := opened(t)
+	for name, attempt := range map[string]func() error{
+		"a bundle": func() error {
+			_, err := c.Apply(sourced("2", []policy.Fact{factAt(1, "c", "r")}, nil))
+			return err
+		},
+		"a source": func() error {
+			_, err := c.Apply(sourced("3", nil, map[string][]policy.Fact{"s": {factAt(1, "c", "r")}}))
+			return err
+		},
+	} {
+		if err := attempt(); err == nil || !strings.Contains(err.Error(), "of manifests and of sources") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var last *policy.Fact
-	got := 0
-	x.Lookup(pattern, func(f policy.Fact) bool {
-		got++
-		if last != nil && (f.Conduit < last.Conduit || f.Conduit == last.Conduit &&
-			compareTuples(f.Arguments, last.Arguments) <= 0) {
-			rt.Fatalf("lookup of %v is out of order", pattern)
-		}
-		copied := f
-		last = &copied
-		return true
-	})
-	if got != want || x.Has(pattern) != (want > 0) {
-		rt.Fatalf("lookup of %v found %d, want %d", pattern, got, want)
+	applied(t, c, sourced("4", nil, map[string][]policy.Fact{"s": nil}))
+	if _, err := c.ChangeSource("s", "1", []Step{{StepAdd, factAt(1, "c", "r")}}); err == nil {
+		t.Error("a step has an offset")
 	}
-}
-
-// all yields every fact, by conduit, relation, arity and tuple.
-func (x *factIndex) all(yield func(policy.Fact) bool) {
-	var groups []*group
-	for _, shard := range x.groups {
-		for _, g := range shard {
-			groups = append(groups, g)
-		}
-	}
-	slices.SortFunc(groups, func(a, b *group) int { return a.key.compare(b.key) })
-	for _, g := range groups {
-		for i := range g.count {
-			if !yield(g.key.fact(g.tuple(i))) {
-				return
-			}
-		}
-	}
-}
-
-// tuples is how many facts stand.
-func (x *factIndex) tuples() int {
-	count := 0
-	x.all(func(policy.Fact) bool { count++; return true })
-	return count
 }

@@ -215,45 +215,51 @@ func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[st
 	return nil
 }
 
+// mostShared limits the texts that are remembered while facts are read.
+const mostShared = 1 << 16
+
 // loadFacts reads all facts into an index.
-func loadFacts(bucket *bbolt.Bucket) (*factIndex, error) {
-	intern := make(map[string]string)
-	var changes []*groupChange
+func loadFacts(bucket *bbolt.Bucket) (*policy.FactIndex, error) {
+	texts := make(map[string]string)
+	var builder policy.FactBuilder
 	err := bucket.ForEach(func(key, value []byte) error {
-		r := codec.NewReader(key).Share(intern)
-		group := decodeGroup(r)
-		if r.Broken() {
-			return fmt.Errorf("read facts: key %x is malformed", key)
+		if len(texts) > mostShared {
+			clear(texts)
 		}
-		if len(changes) == 0 || changes[len(changes)-1].key != group {
-			changes = append(changes, &groupChange{key: group})
-		}
-		change := changes[len(changes)-1]
-		tuples, err := decodeChunk(value, group.width(), intern)
-		change.add = append(change.add, tuples...)
-		return err
+		return loadChunk(&builder, key, value, texts)
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read facts: %w", err)
 	}
-	slices.SortFunc(changes, func(a, b *groupChange) int { return a.key.compare(&b.key) })
-	index, _, _ := new(factIndex).changed(changes)
-	return index, nil
+	return builder.Index(), nil
 }
 
-func decodeChunk(value []byte, width int, intern map[string]string) ([][]policy.Value, error) {
-	encoded, err := splitChunk(value, width)
-	if err != nil {
-		return nil, err
+// loadChunk adds the facts of one chunk.
+func loadChunk(builder *policy.FactBuilder, key, value []byte, texts map[string]string) error {
+	r := codec.NewReader(key).Share(texts)
+	group := decodeGroup(r)
+	if r.Broken() {
+		return fmt.Errorf("key %x is malformed", key)
 	}
-	values := make([]policy.Value, 0, len(encoded)*width)
-	tuples := make([][]policy.Value, len(encoded))
-	for i, raw := range encoded {
-		r := codec.NewReader(raw).Share(intern)
-		for range width {
-			values = append(values, decodeValue(r))
+	fact := policy.Fact{Conduit: group.conduit, Relation: group.relation, Positioned: group.positioned}
+	r = codec.NewReader(value).Share(texts)
+	for count := 0; len(r.Rest()) > 0 || group.width() == 0 && count == 0; count++ {
+		if group.positioned {
+			offset := decodeValue(r)
+			if fact.Offset = offset.Number(); offset.Kind() != policy.IntegerValue {
+				r.Break()
+			}
 		}
-		tuples[i] = values[i*width : (i+1)*width : (i+1)*width]
+		fact.Arguments = fact.Arguments[:0]
+		for range group.arity {
+			fact.Arguments = append(fact.Arguments, decodeValue(r))
+		}
+		if r.Broken() {
+			return fmt.Errorf("a chunk of %d bytes is malformed after %d tuples", len(value), count)
+		}
+		if err := builder.Add(fact); err != nil {
+			return err
+		}
 	}
-	return tuples, nil
+	return nil
 }

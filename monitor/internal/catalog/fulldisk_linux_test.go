@@ -35,12 +35,12 @@ func fillDisk(dir string) {
 		switch {
 		case !errors.Is(err, ErrDiskFull):
 			fmt.Println("not ErrDiskFull:", err)
-		case c.State() != before || before.tuples() != i:
+		case c.State() != before || before.Facts() != i:
 			fmt.Println("the state changed")
 		default:
 			_ = c.Close()
 			again, err := Open(dir)
-			if err != nil || again.State().tuples() != i {
+			if err != nil || again.State().Facts() != i {
 				fmt.Println("after opening again:", err)
 				os.Exit(1)
 			}

@@ -92,10 +92,7 @@ func classOf(t testing.TB, s *State, name string) uint32 {
 // dump is everything a state says, for comparison.
 func dump(s *State) []string {
 	lines := []string{fmt.Sprintf("bundle %s %d, version %d", s.BundleHash(), s.Bundle().Version, s.FactsVersion())}
-	s.all(func(f policy.Fact) bool {
-		lines = append(lines, f.String())
-		return true
-	})
+	lines = append(lines, texts(all(s))...)
 	for id := uint32(1); id <= s.Conduits(); id++ {
 		name, _ := s.Name(id)
 		lines = append(lines, fmt.Sprintf("conduit %d %s class %d", id, name, s.ClassOf(id)))

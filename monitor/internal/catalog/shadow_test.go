@@ -36,10 +36,9 @@ func stored(t *testing.T, c *Catalog) string {
 	s := c.State()
 	bundle := s.Bundle()
 	fmt.Fprintf(&out, "%d %s %q %d conduits\n", bundle.Version, bundle.Hash, bundle.Label, s.Conduits())
-	s.all(func(f policy.Fact) bool {
-		fmt.Fprintln(&out, f.String())
-		return true
-	})
+	for _, f := range all(s) {
+		fmt.Fprintln(&out, f)
+	}
 	for id := uint32(1); id <= s.Conduits(); id++ {
 		name, _ := s.Name(id)
 		class := s.Class(s.ClassOf(id))

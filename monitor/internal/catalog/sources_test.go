@@ -127,10 +127,9 @@ func TestStepsAndPositionAreOne(t *testing.T) {
 	}
 	want := []string{`a q("four")`, `a r("three")`, `b r("b")`}
 	var got []string
-	c.State().factIndex.all(func(f policy.Fact) bool {
+	for _, f := range all(c.State()) {
 		got = append(got, f.Conduit+" "+f.Relation+policy.NewTuple(f.Arguments...).String())
-		return true
-	})
+	}
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

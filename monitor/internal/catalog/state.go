@@ -14,13 +14,24 @@ import (
 // bundle. It is immutable, implements [policy.State], and is safe for concurrent
 // use for as long as the catalog is open.
 type State struct {
-	*factIndex
+	facts        *policy.FactIndex
 	catalog      *Catalog
 	rules        *ruleset
 	index        *classIndex
 	conduits     *conduitTable
 	classes      []ClassInfo // by number; the first is unused
 	factsVersion uint64
+}
+
+// Facts returns the number of facts. A tuple at several offsets of a conduit counts once.
+func (s *State) Facts() int { return s.facts.Facts() }
+
+// Has implements [policy.Facts].
+func (s *State) Has(pattern policy.Pattern) bool { return s.facts.Has(pattern) }
+
+// Lookup implements [policy.Facts].
+func (s *State) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool) {
+	s.facts.Lookup(pattern, yield)
 }
 
 // Bundle returns the bundle in force. Its Version is 0 before the first Apply.

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+)
+
+// FactIndex is a set of facts that finds them by conduit, by relation and by any argument. It
+// is immutable and safe for concurrent use; [FactIndex.Changed] makes the next one, which
+// shares with it all that has not changed. The zero FactIndex is empty.
+//
+// A lookup with a conduit uses the index that leaves the fewest facts to look at: the sorted
+// facts by their first arguments, or those by one other argument. One without a conduit looks
+// at the conduits that have the rarest of the arguments.
+type FactIndex struct {
+	values    vector[Value]         // by valueID
+	byValue   trie[Value, valueUse] // the groups that have a value as an argument
+	groups    vector[*factGroup]    // by number
+	byConduit trie[string, numbers] // the groups of a conduit
+	size      int                   // tuples; one at several offsets counts once
+}
+
+// Facts returns the number of facts. A tuple at several offsets of a conduit counts once.
+func (x *FactIndex) Facts() int { return x.size }
+
+func hashConduit(conduit string) uint64 { return maphash.String(hashSeed, conduit) }
+
+func (x *FactIndex) group(conduit, relation string, arity int, positioned bool) *factGroup {
+	of := x.byConduit.get(hashConduit(conduit), conduit)
+	if of == nil {
+		return nil
+	}
+	for _, number := range *of {
+		g := *x.groups.at(number)
+		if int(g.key.arity) == arity && g.key.positioned == positioned && g.key.relation == relation {
+			return g
+		}
+	}
+	return nil
+}
+
+func (x *FactIndex) groupOf(key groupKey) *factGroup {
+	return x.group(key.conduit, key.relation, int(key.arity), key.positioned)
+}
+
+// Has implements [Facts].
+func (x *FactIndex) Has(pattern Pattern) bool {
+	if pattern.Conduit != "" {
+		g := x.group(pattern.Conduit, pattern.Relation, len(pattern.Arguments), pattern.Positioned)
+		return g != nil && x.hasAny(g, &pattern)
+	}
+	for _, g := range x.candidates(&pattern) {
+		if !pattern.Look() {
+			return false
+		}
+		if x.hasAny(g, &pattern) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *FactIndex) hasAny(g *factGroup, pattern *Pattern) bool {
+	s := x.scan(g, pattern)
+	return s.next() != nil
+}
+
+// arguments are buffers for the arguments of facts that lookups yield.
+var arguments = sync.Pool{New: func() any { return new([MaxArguments]Value) }}
+
+// Lookup implements [Facts].
+func (x *FactIndex) Lookup(pattern Pattern, yield func(Fact) bool) {
+	buffer := arguments.Get().(*[MaxArguments]Value)
+	defer arguments.Put(buffer)
+	if pattern.Conduit != "" {
+		if g := x.group(pattern.Conduit, pattern.Relation, len(pattern.Arguments), pattern.Positioned); g != nil {
+			x.each(g, &pattern, buffer, yield)
+		}
+		return
+	}
+	for _, g := range x.candidates(&pattern) {
+		if !pattern.Look() || !x.each(g, &pattern, buffer, yield) {
+			return
+		}
+	}
+}
+
+// each calls yield with the facts of a group that match, until yield returns false or no more
+// rows may be looked at; it then returns false, too.
+func (x *FactIndex) each(g *factGroup, pattern *Pattern, buffer *[MaxArguments]Value, yield func(Fact) bool) bool {
+	s := x.scan(g, pattern)
+	for row := s.next(); row != nil; row = s.next() {
+		if !yield(x.fact(&g.key, row, buffer[:0])) {
+			return false
+		}
+	}
+	return !s.stopped
+}
+
+// fact returns the fact of a row, whose arguments it appends to buffer.
+func (x *FactIndex) fact(key *groupKey, row []valueID, buffer []Value) Fact {
+	fact := Fact{Conduit: key.conduit, Relation: key.relation, Arguments: buffer}
+	if key.positioned {
+		fact.Positioned, fact.Offset = true, x.value(row[0]).number
+	}
+	for _, id := range row[key.first() : key.first()+int(key.arity)] {
+		fact.Arguments = append(fact.Arguments, x.value(id))
+	}
+	return fact
+}
+
+// candidates returns the groups in which a pattern without a conduit may match, by conduit: by
+// the argument that the fewest groups have, or all of the relation.
+func (x *FactIndex) candidates(pattern *Pattern) (groups []*factGroup) {
+	add := func(g *factGroup) {
+		if g != nil && g.key.relation == pattern.Relation && int(g.key.arity) == len(pattern.Arguments) &&
+			g.key.positioned == pattern.Positioned {
+			groups = append(groups, g)
+		}
+	}
+	var rarest *valueUse
+	for _, argument := range pattern.Arguments {
+		if argument.kind == Wildcard {
+			continue
+		}
+		use := x.byValue.get(argument.hash(), argument)
+		if use == nil {
+			return nil
+		}
+		if rarest == nil || len(use.groups) < len(rarest.groups) {
+			rarest = use
+		}
+	}
+	if rarest != nil {
+		for _, number := range rarest.groups {
+			add(*x.groups.at(number))
+		}
+	} else {
+		for number := range x.groups.length {
+			add(*x.groups.at(number))
+		}
+	}
+	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.compare(&b.key) })
+	return groups
+}
+
+// Mentions calls yield with each relation of a conduit of which some fact contains the value,
+// and with those of the conduit that has it as its name, by conduit, relation and number of
+// arguments, until yield returns false.
+func (x *FactIndex) Mentions(value Value, yield func(conduit, relation string, arguments int) bool) {
+	var groups []*factGroup
+	add := func(list numbers) {
+		for _, number := range list {
+			if g := *x.groups.at(number); !g.key.positioned {
+				groups = append(groups, g)
+			}
+		}
+	}
+	if use := x.byValue.get(value.hash(), value); use != nil {
+		add(use.groups)
+	}
+	if value.kind == StringValue {
+		if of := x.byConduit.get(hashConduit(value.text), value.text); of != nil {
+			add(*of)
+		}
+	}
+	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.compare(&b.key) })
+	for _, g := range slices.Compact(groups) {
+		if !yield(g.key.conduit, g.key.relation, int(g.key.arity)) {
+			return
+		}
+	}
+}
+
+// IsMentioned reports whether some fact contains the value, or is in the conduit that has it as
+// its name.
+func (x *FactIndex) IsMentioned(value Value) bool {
+	return x.byValue.get(value.hash(), value) != nil ||
+		value.kind == StringValue && x.byConduit.get(hashConduit(value.text), value.text) != nil
+}
+
+// All calls yield with each fact in no particular order until yield returns false: with one
+// that has an offset as such, and not also without.
+func (x *FactIndex) All(yield func(Fact) bool) {
+	for number := range x.groups.length {
+		g := *x.groups.at(number)
+		if g == nil {
+			continue
+		}
+		for at := (rowPlace{}); at.before(g.rows.end()); at = g.rows.next(at) {
+			fact := x.fact(&g.key, g.rows.row(at), nil)
+			if !g.key.positioned && x.isPositioned(&fact) {
+				continue
+			}
+			if !yield(fact) {
+				return
+			}
+		}
+	}
+}
+
+// isPositioned reports whether a tuple is at some offset.
+func (x *FactIndex) isPositioned(fact *Fact) bool {
+	return x.Has(Pattern{Conduit: fact.Conduit, Relation: fact.Relation, Arguments: fact.Arguments, Positioned: true})
+}
