@@ -18,6 +18,8 @@ Schema = dict[str, Any]
 
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 """A DNS label; the field limits it to 63 characters."""
+LIBRARY_OR_LABEL = r"^(library/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""The name of a policy: a DNS label, or one of the standard library."""
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """A name that $(NAME) can refer to."""
 SHA256 = r"^[0-9a-f]{64}$"

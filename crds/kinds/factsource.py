@@ -6,7 +6,7 @@ from __future__ import annotations
 from crds import condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
-from crds.schema import distinct, items, keyed, name, number, record, rule, text, value
+from crds.schema import distinct, items, keyed, name, number, record, rule, text, value, word
 
 _DAY = 24 * 3600
 _READY = condition.validity("Whether it can be used.")
@@ -52,6 +52,33 @@ _STATEMENT = record(
 
 _INTERVAL = number("How often it is read again, in seconds.", least=1, most=_DAY, default=30)
 
+_RELATION = record(
+    "One relation: friend(name: string).",
+    {
+        "name": text('The predicate: friend in "friends/alice" says friend("bob").', longest=shared.PREDICATE_LENGTH),
+        "arguments": items(
+            "The values of each tuple, in order.",
+            record(
+                "One value.",
+                {
+                    "name": text("What it is, for people.", longest=64),
+                    "type": word(
+                        "Its type; any: whatever the fact has.", "string", "integer", "time", "any", default="string"
+                    ),
+                },
+            ),
+            most=16,
+            least=1,
+        ),
+        "conduits": items(
+            'Patterns of the conduits that say it: "friends/{user}". Left out: any conduit may.',
+            text("One pattern.", longest=shared.CONDUIT_LENGTH),
+            most=64,
+        ),
+    },
+    required=("name", "arguments"),
+)
+
 FACT_SOURCE = Resource(
     kind="FactSource",
     plural="factsources",
@@ -59,8 +86,14 @@ FACT_SOURCE = Resource(
     about="A source of facts. Policies refer to facts: who is whose friend, what is blocked where. They "
     "take effect on all members at once, without a rollout.",
     spec=record(
-        "The source: exactly one of inline, file, redis and http.",
+        "The source, exactly one of inline, file, redis and http, and the relations that it declares.",
         {
+            "relations": items(
+                "The relations that the source declares. If there are any, facts that contradict them are refused, and "
+                "policies are compared with them. All sources of a namespace have to declare a relation alike.",
+                _RELATION,
+                most=256,
+            ),
             "inline": items(
                 "A few facts, given here. The whole object has 1 MiB of JSON at most: for more, use another source.",
                 _STATEMENT,

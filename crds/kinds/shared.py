@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from crds.schema import (
     LABEL_LENGTH,
+    LIBRARY_OR_LABEL,
     SHA256,
     VARIABLE,
     Schema,
@@ -80,7 +81,11 @@ def policy_reference(about: str) -> Schema:
     return record(
         about,
         {
-            "name": name("Name of a Policy in this namespace."),
+            "name": text(
+                "Name of a Policy in this namespace, or of one of the standard library: library/friends.",
+                longest=LABEL_LENGTH,
+                pattern=LIBRARY_OR_LABEL,
+            ),
             "arguments": texts(
                 'A value for each of the policy\'s parameters, by name. "{name}" in a value stands for a parameter of '
                 "the task or a placeholder of the path.",

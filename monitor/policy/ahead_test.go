@@ -14,7 +14,7 @@ func TestAsksForAddress(t *testing.T) {
 		`read :- sKeyIs("a"). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).`: false,
 		`read :- sKeyIs("a"). declassify :- isAsRestrictive(read, this.read) until sIpIs("127.0.0.1").`:  true,
 	} {
-		template, err := CompileText("test", []byte(text))
+		template, err := CompileAccepted("test", []byte(text))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

@@ -27,6 +27,8 @@ type Template struct {
 	read        []lowered
 	update      []lowered
 	obligations []loweredObligation
+	declaration *Declaration // its source
+	flat        *Declaration // without includes; nil if it includes no other policy
 }
 
 // Name returns the declared name, "" for bare clauses.

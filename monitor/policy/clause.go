@@ -23,6 +23,7 @@ type clause struct {
 type literal struct {
 	op         operation
 	position   Position
+	end        Position
 	arguments  []Value
 	content    *content      // says, willsay, each
 	references *[2]reference // isAsRestrictive
@@ -50,6 +51,8 @@ type reference struct {
 }
 
 func (c *content) isRange() bool { return c.rangeEnd.kind != Wildcard }
+
+func (l *literal) rangeOf() Range { return Range{l.position, l.end} }
 
 func (l *literal) isEach() bool { return l.op == opEach || l.op == opEachWillsay }
 

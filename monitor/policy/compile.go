@@ -7,15 +7,19 @@ import (
 	"slices"
 )
 
-// Compile checks every policy of the file (predicates, arities, bound variables)
-// and returns one template per declaration. The error is an [Errors].
-func (f *File) Compile() ([]*Template, error) {
+// Compile checks every policy of the file (predicates, arities, bound variables) and returns one
+// template per declaration. They may include each other and those of the standard library. The
+// error is an [Errors].
+func (f *File) Compile() ([]*Template, error) { return CompileFiles(f) }
+
+// CompileFiles compiles the policies of several files, which may include each other, and returns
+// their templates in order. The error is an [Errors] with the mistakes of all files.
+func CompileFiles(files ...*File) ([]*Template, error) {
 	var templates []*Template
 	var mistakes Errors
-	for _, declaration := range f.Policies {
-		c := &compiler{file: f.Name, declaration: declaration}
-		templates = append(templates, c.template())
-		mistakes = append(mistakes, c.mistakes...)
+	for _, one := range compileAll(files) {
+		templates = append(templates, one.template)
+		mistakes = append(mistakes, one.mistakes...)
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes
@@ -23,22 +27,82 @@ func (f *File) Compile() ([]*Template, error) {
 	return templates, nil
 }
 
-// CompileText parses a text that contains exactly one policy and compiles it.
+// CompileText parses a text that contains exactly one policy and compiles it. It may include
+// policies of the standard library only.
 func CompileText(filename string, text []byte) (*Template, error) {
+	return compileText(filename, text, false)
+}
+
+// CompileAccepted is CompileText for a text that was accepted before, perhaps by an earlier
+// version of this package: it does not refuse variables that are used once, which mean the same
+// as `_`.
+func CompileAccepted(filename string, text []byte) (*Template, error) {
+	return compileText(filename, text, true)
+}
+
+func compileText(filename string, text []byte, accepted bool) (*Template, error) {
+	file, err := ParseOne(filename, text)
+	if err != nil {
+		return nil, err
+	}
+	file.Accepted = accepted
+	one := compileAll([]*File{file})[0]
+	if len(one.mistakes) > 0 {
+		return nil, one.mistakes
+	}
+	return one.template, nil
+}
+
+// ParseOne parses a text that contains exactly one policy. The error is an [Errors].
+func ParseOne(filename string, text []byte) (*File, error) {
 	file, err := Parse(filename, text)
 	if err != nil {
 		return nil, err
 	}
 	if len(file.Policies) != 1 {
-		second := file.Policies[1].Position
-		return nil, Errors{{File: filename, Line: int(second.Line), Column: int(second.Column),
-			Message: fmt.Sprintf("the text holds %d policies", len(file.Policies)), Expected: "exactly one"}}
+		second := file.Policies[1]
+		at := Range{second.Position, second.named.To}
+		return nil, Errors{newError(filename, at, CodeSyntax, "exactly one", "", "the text holds %d policies",
+			len(file.Policies))}
 	}
-	templates, err := file.Compile()
-	if err != nil {
-		return nil, err
+	return file, nil
+}
+
+// compiled is the result for one declaration.
+type compiled struct {
+	file        *File
+	declaration *Declaration
+	template    *Template // of use only without mistakes
+	mistakes    Errors
+}
+
+// compileAll compiles each declaration by itself, so that its own mistakes are reported where they
+// stand, and those without mistakes once more with what they include.
+func compileAll(files []*File) []compiled {
+	var all []compiled
+	composer := newComposer(files)
+	for _, file := range files {
+		for _, declaration := range file.Policies {
+			one := compiled{file: file, declaration: declaration}
+			one.compile(declaration.clauses)
+			one.mistakes = append(one.mistakes, composer.mistakes(declaration)...)
+			composer.broken[declaration] = len(one.mistakes) > 0
+			all = append(all, one)
+		}
 	}
-	return templates[0], nil
+	composer.blame(all)
+	for i := range all {
+		if one := &all[i]; len(one.mistakes) == 0 && len(one.declaration.Includes) > 0 {
+			one.compile(composer.flat(one.declaration))
+		}
+	}
+	return all
+}
+
+func (one *compiled) compile(clauses []*clauseSyntax) {
+	c := &compiler{file: one.file.Name, declaration: one.declaration, accepted: one.file.Accepted}
+	one.template = c.template(clauses)
+	one.mistakes = c.mistakes
 }
 
 // lowered is a clause whose predicates are resolved. Its parameters are still terms, and
@@ -46,8 +110,11 @@ func CompileText(filename string, text []byte) (*Template, error) {
 type lowered struct {
 	body     []literal
 	position Position
+	end      Position
 	names    []string // of its variables, by number
 }
+
+func (c lowered) rangeOf() Range { return Range{c.position, c.end} }
 
 // loweredObligation is `isAsRestrictive(read, this.rule)` with the exits after it.
 type loweredObligation struct {
@@ -64,31 +131,41 @@ type loweredExit struct {
 type compiler struct {
 	file        string
 	declaration *Declaration
+	accepted    bool // a variable that is used once is no mistake
 	mistakes    Errors
 	names       []string // of the current clause's variables, by number
+	uses        []use    // of these variables
 }
 
-func (c *compiler) fail(position Position, expected, hint, format string, arguments ...any) {
+// use counts how often a clause mentions a variable, and where first.
+type use struct {
+	times int
+	first Range
+}
+
+func (c *compiler) fail(at Range, code Code, expected, hint, format string, arguments ...any) {
 	if len(c.mistakes) < maxMistakes {
-		c.mistakes = append(c.mistakes, &Error{File: c.file, Line: int(position.Line), Column: int(position.Column),
-			Message: fmt.Sprintf(format, arguments...), Expected: expected, Hint: hint})
+		c.mistakes = append(c.mistakes, newError(c.file, at, code, expected, hint, format, arguments...))
 	}
 }
 
-func (c *compiler) template() *Template {
+func (c *compiler) template(clauses []*clauseSyntax) *Template {
 	t := &Template{name: c.declaration.Name, file: c.file, parameters: c.declaration.Parameters,
-		types: c.declaration.Types}
+		types: c.declaration.Types, declaration: c.declaration}
+	if len(c.declaration.Includes) > 0 {
+		t.flat = c.declaration.flattened(clauses)
+	}
 	var alternatives [][]loweredObligation
-	var last Position
-	for _, clause := range c.declaration.clauses {
+	var last Range
+	for _, clause := range clauses {
 		switch clause.head {
 		case readRule:
-			t.read = append(t.read, c.clause(clause.body, clause.position))
+			t.read = append(t.read, c.clause(clause.body, clause.rangeOf()))
 		case updateRule:
-			t.update = append(t.update, c.clause(clause.body, clause.position))
+			t.update = append(t.update, c.clause(clause.body, clause.rangeOf()))
 		case declassifyRule:
 			alternatives = append(alternatives, c.flow(clause.body))
-			last = clause.position
+			last = clause.rangeOf()
 		}
 	}
 	t.obligations = c.alternatives(alternatives, last)
@@ -97,7 +174,7 @@ func (c *compiler) template() *Template {
 
 // alternatives joins the declassify clauses. "R until A" or "R until B" is "R until A or
 // B". Alternatives that restrict to different readers cannot be joined.
-func (c *compiler) alternatives(clauses [][]loweredObligation, position Position) []loweredObligation {
+func (c *compiler) alternatives(clauses [][]loweredObligation, at Range) []loweredObligation {
 	switch len(clauses) {
 	case 0:
 		return []loweredObligation{{rule: readRule}}
@@ -110,7 +187,7 @@ func (c *compiler) alternatives(clauses [][]loweredObligation, position Position
 			return nil
 		}
 		if len(obligations) > 1 || i > 0 && obligations[0].rule != joined.rule {
-			c.fail(position, "", "write one clause, or restrict every alternative to the same rule, once",
+			c.fail(at, CodeDeclassify, "", "write one clause, or restrict every alternative to the same rule, once",
 				"alternative declassify clauses restrict to different rules")
 			return nil
 		}
@@ -120,20 +197,37 @@ func (c *compiler) alternatives(clauses [][]loweredObligation, position Position
 	return []loweredObligation{joined}
 }
 
-// clause lowers a conjunction and checks that every variable is bound.
-func (c *compiler) clause(body []*literalSyntax, position Position) lowered {
-	c.names = nil
-	result := lowered{position: position, body: c.body(body, c.scope(nil, body))}
+// clause lowers a conjunction and checks that every variable is bound, and used.
+func (c *compiler) clause(body []*literalSyntax, at Range) lowered {
+	c.names, c.uses = nil, nil
+	before := len(c.mistakes)
+	result := lowered{position: at.From, end: at.To, body: c.body(body, c.scope(nil, body))}
 	result.names = c.names
 	if len(c.names) > MaxVariables {
-		c.fail(position, "", "", "the clause has %d variables, the limit is %d", len(c.names), MaxVariables)
+		c.fail(at, CodeLimit, "", "divide the clause", "the clause has %d variables, the limit is %d", len(c.names),
+			MaxVariables)
 		c.mistakes[len(c.mistakes)-1].Limit = ErrTooManyVariables
 		return result
 	}
-	if len(c.mistakes) == 0 {
+	if len(c.mistakes) == before {
 		c.checkBound(result)
 	}
+	if len(c.mistakes) == before {
+		c.checkUsed()
+	}
 	return result
+}
+
+// checkUsed reports variables that are mentioned once. Such a variable constrains nothing: in
+// `F says friend(Q)` it admits anybody, if F has any friend.
+func (c *compiler) checkUsed() {
+	for number, use := range c.uses {
+		if name := c.names[number]; name != "" && use.times == 1 && !c.accepted {
+			c.fail(use.first, CodeUsedOnce, "", fmt.Sprintf("if any value will do, write _%s or _; otherwise use %s "+
+				"in the literal that it was meant for", name, name),
+				"variable %s is used once, so it restricts nothing", name)
+		}
+	}
 }
 
 // checkBound reports the literals for which a variable that they need is never bound.
@@ -142,17 +236,17 @@ func (c *compiler) checkBound(clause lowered) {
 	_, stuck := plan.order(slices.Clone(clause.body))
 	for _, literal := range stuck {
 		variable := plan.missing(&literal)
-		name := clause.names[variable]
+		name, at := clause.names[variable], Range{literal.position, literal.end}
 		switch {
 		case name == "":
-			c.fail(literal.position, "a variable that another literal binds", "", "`_` cannot be bound in %s",
+			c.fail(at, CodeUnbound, "a variable that another literal binds", "", "`_` cannot be bound in %s",
 				signatures[literal.op].name)
 		case literal.content != nil && literal.content.conduit == (Value{kind: kindVariable, number: variable}):
-			c.fail(literal.position, "", "name the conduit, or bind "+name+
+			c.fail(at, CodeUnbound, "", "name the conduit, or bind "+name+
 				" with concat or eq; otherwise anybody's tuples would count",
 				"variable %s, the conduit that says %s, is not bound", name, literal.content.relation)
 		default:
-			c.fail(literal.position, "", "bind it with a positive predicate such as sKeyIs("+name+
+			c.fail(at, CodeUnbound, "", "bind it with a positive predicate such as sKeyIs("+name+
 				") or \"conduit\" says t("+name+")",
 				"variable %s is not bound", name)
 		}
@@ -176,6 +270,7 @@ func (s *scope) find(name string) (int64, bool) {
 
 func (c *compiler) variable(name string) Value {
 	c.names = append(c.names, name)
+	c.uses = append(c.uses, use{})
 	return Value{kind: kindVariable, number: int64(len(c.names) - 1)}
 }
 
@@ -231,156 +326,9 @@ func (c *compiler) body(body []*literalSyntax, level *scope) []literal {
 		case groupForm:
 			literals = append(literals, c.body(item.inner, level)...)
 		case untilForm:
-			c.fail(item.position, "", "only declassify relaxes over time", "`until` does not belong here")
+			c.fail(Range{item.position, Position{item.position.Line, item.position.Column + int32(len("until"))}}, CodeSyntax,
+				"", "only declassify relaxes over time", "`until` does not belong here")
 		}
 	}
 	return literals
-}
-
-func (c *compiler) predicate(item *literalSyntax, level *scope) literal {
-	op := predicates[item.name]
-	if op == opInvalid {
-		hint := "if it is a fact, say whose: `\"conduit\" says " + item.name + "(…)`"
-		if closest := nearest(item.name, predicateNames); closest != "" {
-			hint = "did you mean " + closest + "?"
-		}
-		c.fail(item.position, "", hint, "unknown predicate `%s`", item.name)
-		return literal{}
-	}
-	known := signatures[op]
-	if len(item.arguments) != known.arity {
-		c.fail(item.position, fmt.Sprintf("%d", known.arity), "", "%s has %d arguments", item.name, len(item.arguments))
-		return literal{}
-	}
-	result := literal{op: op, position: item.position}
-	if op == opAtLeast {
-		result.references = &[2]reference{c.reference(item.arguments[0], level), c.reference(item.arguments[1], level)}
-		if (result.references[0].rule == declassifyRule) != (result.references[1].rule == declassifyRule) {
-			c.fail(item.position, "two declassify rules, or two of read and update", "",
-				"%s compares rules of different kinds", item.name)
-		}
-		return result
-	}
-	for i, argument := range item.arguments {
-		if argument.form == nameTerm && known.words != nil && i == known.word &&
-			!slices.Contains(c.declaration.Parameters, argument.name) {
-			result.arguments = append(result.arguments, c.word(argument, known))
-			continue
-		}
-		result.arguments = append(result.arguments, c.term(argument, level))
-	}
-	if op == opPrefix && result.arguments[1].kind == StringValue {
-		if _, ok := parsePrefix(result.arguments[1]); !ok {
-			c.fail(item.arguments[1].position, `an address prefix such as "10.0.0.0/8"`, "", "%s is no address prefix",
-				result.arguments[1])
-		}
-	}
-	return result
-}
-
-func (c *compiler) word(argument termSyntax, known signature) Value {
-	if !slices.Contains(known.words, argument.name) {
-		hint := ""
-		if closest := nearest(argument.name, known.words); closest != "" {
-			hint = "did you mean " + closest + "?"
-		}
-		c.fail(argument.position, fmt.Sprintf("one of %v", known.words), hint, "%s does not know `%s`", known.name,
-			argument.name)
-	}
-	return String(argument.name)
-}
-
-func (c *compiler) reference(argument termSyntax, level *scope) reference {
-	if argument.form != referenceTerm {
-		c.fail(argument.position, "a rule such as `read`, `this.read` or `P.read`", "", "%s is no rule", argument)
-		return reference{}
-	}
-	result := reference{rule: argument.rule}
-	switch argument.name {
-	case "":
-	case "this":
-		result.base = Value{kind: kindThis}
-	default:
-		number, _ := level.find(argument.name)
-		result.base = Value{kind: kindVariable, number: number}
-	}
-	return result
-}
-
-func (c *compiler) says(item *literalSyntax, level *scope) literal {
-	result := literal{op: opSays, position: item.position,
-		content: &content{relation: item.name, conduit: c.conduit(item.conduit, level)}}
-	if item.willsay {
-		result.op = opWillsay
-	}
-	if item.offset != nil {
-		result.content.positioned = true
-		result.content.offset = c.term(*item.offset, level)
-	}
-	for _, argument := range item.arguments {
-		result.arguments = append(result.arguments, c.term(argument, level))
-	}
-	return result
-}
-
-func (c *compiler) conduit(term termSyntax, level *scope) Value {
-	value := c.term(term, level)
-	if value.kind == IntegerValue || value.kind == TimeValue || value == String("") {
-		c.fail(term.position, "a conduit's name", "", "%s cannot say anything", term)
-	}
-	return value
-}
-
-func (c *compiler) each(item *literalSyntax, level *scope) literal {
-	result := literal{op: opEach, position: item.position,
-		content: &content{relation: item.name, conduit: c.conduit(item.conduit, level), positioned: item.offset != nil}}
-	if item.willsay {
-		result.op = opEachWillsay
-	}
-	if item.rangeEnd != nil {
-		result.content.offset, result.content.rangeEnd = c.term(*item.offset, level), c.term(*item.rangeEnd, level)
-	}
-	inner := &scope{parent: level, names: make(map[string]int64)}
-	result.content.localFrom = len(c.names)
-	if item.offset != nil && item.rangeEnd == nil {
-		c.declareTerm(inner, *item.offset)
-		result.content.offset = c.term(*item.offset, inner)
-	}
-	for _, argument := range item.arguments {
-		c.declareTerm(inner, argument)
-		result.arguments = append(result.arguments, c.term(argument, inner))
-	}
-	result.content.patternTo = len(c.names)
-	result.content.condition = c.body(item.inner, c.scope(inner, item.inner))
-	result.content.localTo = len(c.names)
-	return result
-}
-
-func (c *compiler) term(term termSyntax, level *scope) Value {
-	switch term.form {
-	case constantTerm:
-		return term.value
-	case anonymousTerm:
-		return c.variable("")
-	case thisTerm:
-		return Value{kind: kindThis}
-	case variableTerm:
-		if number, found := level.find(term.name); found {
-			return Value{kind: kindVariable, number: number}
-		}
-		return c.variable(term.name)
-	case nameTerm:
-		if i := slices.Index(c.declaration.Parameters, term.name); i >= 0 {
-			return Value{kind: kindParameter, number: int64(i)}
-		}
-		hint := "strings stand in double quotes, variables begin with a capital"
-		if closest := nearest(term.name, c.declaration.Parameters); closest != "" {
-			hint = "did you mean " + closest + "?"
-		}
-		c.fail(term.position, "a declared parameter", hint, "unknown name `%s`", term.name)
-	case referenceTerm:
-		c.fail(term.position, "a value", "rules are compared with isAsRestrictive only", "the rule %s is no value",
-			term)
-	}
-	return Value{}
 }

@@ -16,6 +16,7 @@ const (
 	MaxDepth        = 8         // nesting of each, until and parentheses
 	MaxArguments    = 16        // arguments of a predicate, parameters of a policy
 	MaxVariables    = 64        // variables in a clause
+	MaxIncludes     = 16        // policies that a policy includes by itself
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
 	DefaultSteps    = 100_000   // literals tried and facts looked at in one decision
 	maxCaseAnalysis = 64        // tuples into which a hypothesis is split
@@ -29,19 +30,36 @@ var (
 	ErrTooDeep          = errors.New("clause is nested too deeply")
 	ErrTooManyArguments = errors.New("too many arguments")
 	ErrTooManyVariables = errors.New("clause has too many variables")
+	ErrTooManyIncludes  = errors.New("policy includes too many others")
 	ErrStringTooLong    = errors.New("string is too long")
 	ErrTooManySteps     = errors.New("decision takes too many steps")
 )
 
+// Code is the kind of a mistake, for programs. [Codes] describes each.
+type Code string
+
 // Error is an error in a policy's text.
 type Error struct {
-	File     string // as given to Parse
-	Line     int    // from 1
-	Column   int    // in bytes, from 1
+	File     string   // as given to Parse
+	Line     int      // from 1
+	Column   int      // in bytes, from 1
+	To       Position // where what is wrong ends; zero if it is not known
+	Code     Code
 	Message  string // what is wrong, naming the token
 	Expected string // what was expected there, "" if the message says it
 	Hint     string // the remedy, "" if there is none to suggest
 	Limit    error  // the limit that was exceeded, if that is the error
+}
+
+func newError(file string, at Range, code Code, expected, hint, format string, arguments ...any) *Error {
+	return &Error{File: file, Line: int(at.From.Line), Column: int(at.From.Column), To: at.To, Code: code,
+		Message: fmt.Sprintf(format, arguments...), Expected: expected, Hint: hint}
+}
+
+// limited returns an error that names the limit that was exceeded.
+func (e *Error) limited(limit error) *Error {
+	e.Limit, e.Code = limit, CodeLimit
+	return e
 }
 
 // Error returns everything in one line: file:line:column: message, expected …; hint.

@@ -14,7 +14,8 @@ func (c *compiler) flow(body []*literalSyntax) []loweredObligation {
 			exit := c.exit(item.inner)
 			restricted := c.flow(item.left)
 			if len(restricted) == 0 && len(c.mistakes) == 0 {
-				c.fail(item.position, "isAsRestrictive(read, this.read)", "", "nothing stands before `until`")
+				c.fail(item.rangeOf(), CodeDeclassify, "isAsRestrictive(read, this.read)", "",
+					"nothing stands before `until`")
 			}
 			for _, obligation := range restricted {
 				obligation.exits = append(obligation.exits, exit)
@@ -24,7 +25,7 @@ func (c *compiler) flow(body []*literalSyntax) []loweredObligation {
 			if obligation, ok := restriction(item); ok {
 				obligations = append(obligations, obligation)
 			} else {
-				c.fail(item.position, "`isAsRestrictive(read, this.read)`, perhaps with `until`, or `true`",
+				c.fail(item.rangeOf(), CodeDeclassify, "`isAsRestrictive(read, this.read)`, perhaps with `until`, or `true`",
 					"a condition under which the restriction ends stands after `until`",
 					"a declassify rule cannot begin like this")
 			}
@@ -50,7 +51,7 @@ func (c *compiler) exit(body []*literalSyntax) loweredExit {
 	condition, behind := c.splitExit(body)
 	exit := loweredExit{behind: behind}
 	if len(body) > 0 {
-		exit.condition = c.clause(condition, body[0].position)
+		exit.condition = c.clause(condition, Range{body[0].position, body[len(body)-1].end})
 	}
 	return exit
 }
@@ -64,7 +65,7 @@ func (c *compiler) splitExit(body []*literalSyntax) (condition []*literalSyntax,
 		case untilForm:
 			leftCondition, restricted := c.splitExit(item.left)
 			if len(restricted) == 0 {
-				c.fail(item.position, "isAsRestrictive(read, this.read)", "",
+				c.fail(item.rangeOf(), CodeDeclassify, "isAsRestrictive(read, this.read)", "",
 					"nothing that could end stands before the inner `until`")
 			}
 			exit := c.exit(item.inner)

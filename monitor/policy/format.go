@@ -4,7 +4,6 @@ package policy
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 )
 
@@ -35,14 +34,9 @@ func (d *Declaration) format(out *bytes.Buffer) {
 		indent = "  "
 		out.WriteString("policy " + d.Name)
 		if len(d.Parameters) > 0 {
-			parameters := slices.Clone(d.Parameters)
-			for i, kind := range d.Types {
-				if kind != StringValue {
-					parameters[i] += ": " + typeNames[kind]
-				}
-			}
-			out.WriteString("(" + strings.Join(parameters, ", ") + ")")
+			out.WriteString(d.signature())
 		}
+		d.formatIncludes(out)
 		out.WriteString(" {\n")
 	}
 	width := 0
@@ -59,6 +53,20 @@ func (d *Declaration) format(out *bytes.Buffer) {
 		writeComments(out, indent, d.trailing)
 		out.WriteString("}\n")
 	}
+}
+
+func (d *Declaration) formatIncludes(out *bytes.Buffer) {
+	for i, include := range d.Includes {
+		out.WriteString([]string{" includes ", ", "}[min(i, 1)] + include.String())
+	}
+}
+
+// String writes the policy with its arguments: friends(owner).
+func (i Include) String() string {
+	if len(i.arguments) == 0 {
+		return i.Name
+	}
+	return (&literalSyntax{name: i.Name, arguments: i.arguments}).call()
 }
 
 // lineWidth is the column at which a body is broken after a comma.
@@ -135,8 +143,6 @@ func (t termSyntax) String() string {
 	switch t.form {
 	case constantTerm:
 		return t.value.String()
-	case anonymousTerm:
-		return "_"
 	case referenceTerm:
 		if t.name != "" {
 			return t.name + "." + t.rule.String()

@@ -4,6 +4,35 @@ package policy
 
 import "strings"
 
+// foreignHints say how this language says what operators and words of other languages mean.
+var foreignHints = map[string]string{
+	"=":   "write eq(X, Y), or use one variable in both places",
+	"==":  "write eq(X, Y), or use one variable in both places",
+	"!=":  "write neq(X, Y)",
+	"<>":  "write neq(X, Y)",
+	"<":   "write lt(X, Y)",
+	"<=":  "write le(X, Y)",
+	">":   "write gt(X, Y)",
+	">=":  "write ge(X, Y)",
+	"+":   "write add(X, Y, Z): X is Y plus Z",
+	"*":   "write mul(X, Y, Z): X is Y times Z",
+	"&&":  "a comma is \"and\"",
+	"&":   "a comma is \"and\"",
+	"and": "a comma is \"and\"",
+	"||":  "\"or\" is another clause with the same head",
+	"|":   "\"or\" is another clause with the same head",
+	"or":  "\"or\" is another clause with the same head",
+	";":   "a comma is \"and\", another clause with the same head is \"or\", and a full stop ends a clause",
+	"!":   negationHint,
+	"not": negationHint,
+	"\\+": negationHint,
+}
+
+const negationHint = "nothing is negated: write neq(X, Y), or each in C says t(X) { neq(X, Y) } if a list must not have it"
+
+// foreignOperators are those of foreignHints that are no words, the longest first.
+var foreignOperators = []string{"==", "!=", "<>", "<=", ">=", "&&", "||", "\\+", "=", "<", ">", "+", "*", "&", "|", ";", "!"}
+
 // nearest returns the candidate that word probably means: the one with the fewest edits,
 // at most two and fewer than half the word, ignoring case. It returns "" if there is
 // none. Of equally near ones, the first is returned.

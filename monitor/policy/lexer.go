@@ -14,6 +14,9 @@ import (
 // Position is a position in a policy's text: line and column in bytes, from 1.
 type Position struct{ Line, Column int32 }
 
+// Range is a piece of a policy's text: from From up to, not including, To.
+type Range struct{ From, To Position }
+
 type tokenKind uint8
 
 const (
@@ -23,6 +26,7 @@ const (
 	anonymousToken // _
 	valueToken     // string, number or time
 	symbolToken    // ( ) { } , . .. @ : :-
+	foreignToken   // an operator of other languages, such as = or &&
 )
 
 type token struct {
@@ -30,6 +34,13 @@ type token struct {
 	kind     tokenKind
 	text     string // as written; for strings, quoted
 	value    Value  // of a valueToken
+}
+
+// rangeOf is where the token stands. No token goes on in another line.
+func (t token) rangeOf() Range {
+	to := t.position
+	to.Column += int32(len(t.text)) //nolint:gosec // a text is limited far below 2^31 bytes
+	return Range{t.position, to}
 }
 
 // String returns the token's name in messages.
@@ -60,9 +71,14 @@ func (l *lexer) position() Position {
 	return Position{l.line, int32(l.offset-l.lineFrom) + 1} //nolint:gosec // a text is limited far below 2^31 bytes
 }
 
+// failure returns an error about what stands from position to where the lexer is, if that is
+// on one line.
 func (l *lexer) failure(position Position, expected, hint, format string, arguments ...any) *Error {
-	return &Error{File: l.filename, Line: int(position.Line), Column: int(position.Column),
-		Message: fmt.Sprintf(format, arguments...), Expected: expected, Hint: hint}
+	to := position
+	if here := l.position(); here.Line == position.Line && here.Column > position.Column {
+		to = here
+	}
+	return newError(l.filename, Range{position, to}, CodeSyntax, expected, hint, format, arguments...)
 }
 
 func (l *lexer) skipSpace() {
@@ -110,6 +126,11 @@ func (l *lexer) next() (token, *Error) {
 			return l.take(symbolToken, len(symbol)), nil
 		}
 	}
+	for _, operator := range foreignOperators {
+		if strings.HasPrefix(rest, operator) {
+			return l.take(foreignToken, len(operator)), nil
+		}
+	}
 	return l.stray()
 }
 
@@ -124,8 +145,6 @@ func (l *lexer) stray() (token, *Error) {
 	switch character {
 	case '\'', '‘', '’', '“', '”':
 		hint = `strings stand in straight double quotes, "like this"`
-	case ';':
-		hint = "clauses end in a full stop, literals are separated by commas"
 	case '/', '%':
 		hint = "comments start with #"
 	}
@@ -152,7 +171,12 @@ func wordLength(text string) int {
 
 // nameLength accepts hyphens between words too: there is no minus operator, and
 // Kubernetes names contain them.
+//
+// A policy of the standard library is one name, too: library/friends.
 func nameLength(text string) int {
+	if rest, ofLibrary := strings.CutPrefix(text, LibraryPrefix); ofLibrary && rest != "" && rest[0] >= 'a' && rest[0] <= 'z' {
+		return len(LibraryPrefix) + nameLength(rest)
+	}
 	length := wordLength(text)
 	for length+1 < len(text) && text[length] == '-' && isWord(text[length+1]) {
 		length += 1 + wordLength(text[length+1:])
@@ -160,14 +184,15 @@ func nameLength(text string) int {
 	return length
 }
 
+// underscore reads `_`, or a name for people: `_Reader` is as anonymous as `_`.
 func (l *lexer) underscore(length int) (token, *Error) {
-	if length == 1 {
-		return l.take(anonymousToken, 1), nil
-	}
 	position := l.position()
-	word := l.take(variableToken, length)
-	return word, l.failure(position, "`_` alone or a variable that begins with a capital", "",
-		"a variable cannot begin with an underscore: %s", word)
+	word := l.take(anonymousToken, length)
+	if length == 1 || word.text[1] >= 'A' && word.text[1] <= 'Z' {
+		return word, nil
+	}
+	return word, l.failure(position, "`_` alone, or `_` and a capital as in `_Reader`", "",
+		"the name of an unused variable is wrong: %s", word)
 }
 
 func (l *lexer) quoted() (token, *Error) {

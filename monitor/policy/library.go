@@ -29,22 +29,35 @@ func LibraryTemplate(name string) (*Template, bool) {
 	return library()[i], true
 }
 
-var library = sync.OnceValue(func() []*Template {
+// libraryDeclarations are the library's policies in their source form, by name.
+var libraryDeclarations = sync.OnceValue(func() map[string]*Declaration {
+	declarations := map[string]*Declaration{}
 	names, err := fs.Glob(libraryTexts, "library/*.pol")
 	if err != nil {
 		bug.Found("%v", err)
 	}
-	var templates []*Template
 	for _, name := range names {
 		text, err := libraryTexts.ReadFile(name)
 		if err != nil {
 			bug.Found("%v", err)
 		}
-		template, err := CompileText(name, text)
+		file, err := ParseOne(name, text)
 		if err != nil {
-			bug.Found("the standard library does not compile: %s", err.Error())
+			bug.Found("the standard library does not parse: %v", err)
 		}
-		templates = append(templates, template)
+		declarations[file.Policies[0].Name] = file.Policies[0]
+	}
+	return declarations
+})
+
+var library = sync.OnceValue(func() []*Template {
+	var files []*File
+	for name, declaration := range libraryDeclarations() {
+		files = append(files, &File{Name: LibraryPrefix + name, Policies: []*Declaration{declaration}})
+	}
+	templates, err := CompileFiles(files...)
+	if err != nil {
+		bug.Found("the standard library does not compile: %v", err)
 	}
 	slices.SortFunc(templates, func(a, b *Template) int { return strings.Compare(a.name, b.name) })
 	return templates

@@ -3,8 +3,8 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxMistakes is the number of errors after which Parse stops.
@@ -14,17 +14,24 @@ const maxMistakes = 20
 // with every error found. [File.Compile] checks whether predicates exist and variables
 // are bound.
 func Parse(filename string, text []byte) (*File, error) {
+	file, mistakes := ParseAll(filename, text)
+	if len(mistakes) > 0 {
+		return nil, mistakes
+	}
+	return file, nil
+}
+
+// ParseAll is Parse for programs that show a text while it is written: with mistakes, the file has
+// what could be read nevertheless. It is nil if that is nothing.
+func ParseAll(filename string, text []byte) (*File, Errors) {
 	if len(text) > MaxText {
-		return nil, Errors{{File: filename, Line: 1, Column: 1, Limit: ErrTextTooLong,
-			Message: fmt.Sprintf("the text has %d bytes, the limit is %d", len(text), MaxText)}}
+		first := Range{Position{1, 1}, Position{1, 1}}
+		return nil, Errors{newError(filename, first, CodeLimit, "", "divide it into several files",
+			"the text has %d bytes, the limit is %d", len(text), MaxText).limited(ErrTextTooLong)}
 	}
 	p := &parser{lexer: lexer{filename: filename, text: string(text), line: 1}}
 	p.advance()
-	file := p.file()
-	if len(p.mistakes) > 0 {
-		return nil, p.mistakes
-	}
-	return file, nil
+	return p.file(), p.mistakes
 }
 
 // parser is a recursive descent parser with one token of look-ahead. Methods that find an
@@ -67,14 +74,28 @@ func (p *parser) record(mistake *Error) {
 }
 
 func (p *parser) fail(position Position, expected, hint, format string, arguments ...any) {
-	p.record(p.lexer.failure(position, expected, hint, format, arguments...))
+	p.record(p.mistake(position, expected, hint, format, arguments...))
 	panic(abandoned{})
 }
 
+// mistake returns an error at a token. A token of another language gets the hint how this one
+// says it.
+func (p *parser) mistake(position Position, expected, hint, format string, arguments ...any) *Error {
+	at := Range{position, position}
+	for _, token := range []token{p.previous, p.token} {
+		if token.position == position {
+			at = token.rangeOf()
+		}
+	}
+	if foreign := foreignHints[p.token.text]; foreign != "" && p.token.position == position &&
+		p.token.kind != valueToken {
+		hint = foreign
+	}
+	return newError(p.lexer.filename, at, CodeSyntax, expected, hint, format, arguments...)
+}
+
 func (p *parser) failLimit(position Position, limit error, format string, arguments ...any) {
-	mistake := p.lexer.failure(position, "", "", format, arguments...)
-	mistake.Limit = limit
-	p.record(mistake)
+	p.record(p.mistake(position, "", "divide it", format, arguments...).limited(limit))
 	panic(abandoned{})
 }
 
@@ -124,7 +145,7 @@ func (p *parser) file() *File {
 			p.attempt(func() { p.declaration(file) })
 		}
 	case p.token.kind == endOfText:
-		p.record(p.lexer.failure(p.token.position, "`policy` or a clause such as `read :- sKeyIs(\"alice\").`", "",
+		p.record(p.mistake(p.token.position, "`policy` or a clause such as `read :- sKeyIs(\"alice\").`", "",
 			"the text holds no policy"))
 	default:
 		bare := &Declaration{Position: p.token.position}
@@ -149,10 +170,14 @@ func (p *parser) declaration(file *File) {
 		p.skipBlock()
 		p.fail(p.previous.position, "a name that begins with a lower-case letter", "", "the policy has no name")
 	}
-	declaration.Name = p.token.text
+	declaration.Name, declaration.named = p.token.text, p.token.rangeOf()
+	if strings.HasPrefix(declaration.Name, LibraryPrefix) {
+		p.record(p.mistake(p.token.position, "", "declare it under another name, and include that one",
+			"policies called %s… are those of the standard library", LibraryPrefix))
+	}
 	for _, earlier := range file.Policies {
 		if earlier.Name == declaration.Name {
-			p.record(p.lexer.failure(p.token.position, "", "rename one of them",
+			p.record(p.mistake(p.token.position, "", "rename one of them",
 				"policy %s is declared twice, first on line %d", declaration.Name, earlier.Position.Line))
 		}
 	}
@@ -180,7 +205,7 @@ func (p *parser) parameters(declaration *Declaration) {
 					p.token)
 			}
 			name := p.token.text
-			if reserved[name] {
+			if reserved[name] || strings.Contains(name, "/") {
 				p.fail(p.token.position, "another name", "", "the word %s cannot name a parameter", name)
 			}
 			if slices.Contains(declaration.Parameters, name) {
@@ -190,6 +215,7 @@ func (p *parser) parameters(declaration *Declaration) {
 				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters",
 					MaxArguments)
 			}
+			declaration.parameters = append(declaration.parameters, p.token.rangeOf())
 			p.advance()
 			declaration.Parameters = append(declaration.Parameters, name)
 			declaration.Types = append(declaration.Types, p.parameterType())
@@ -199,7 +225,33 @@ func (p *parser) parameters(declaration *Declaration) {
 		}
 		p.expect(")", "after the parameters")
 	}
+	p.includes(declaration)
 	p.expect("{", "before the clauses")
+}
+
+// includes reads `includes friends(owner), library/public`, if it is there.
+func (p *parser) includes(declaration *Declaration) {
+	if !p.accept("includes") {
+		return
+	}
+	for {
+		if p.token.kind != nameToken || reserved[p.token.text] {
+			p.fail(p.token.position, "the name of a policy, such as friends(owner) or library/public", "", "unexpected %s",
+				p.token)
+		}
+		if len(declaration.Includes) == MaxIncludes {
+			p.failLimit(p.token.position, ErrTooManyIncludes, "the policy includes more than %d others", MaxIncludes)
+		}
+		include := Include{Name: p.token.text, Range: p.token.rangeOf()}
+		p.advance()
+		if p.at("(") {
+			include.arguments = p.arguments()
+		}
+		declaration.Includes = append(declaration.Includes, include)
+		if !p.accept(",") {
+			return
+		}
+	}
 }
 
 // parameterType reads the optional type after a parameter's name: `: time`.
@@ -226,7 +278,7 @@ func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
 			return
 		case p.token.kind == endOfText:
 			if closing == symbolToken {
-				p.record(p.lexer.failure(p.token.position, "`}`", "", "the block of policy %s is not closed",
+				p.record(p.mistake(p.token.position, "`}`", "", "the block of policy %s is not closed",
 					declaration.Name))
 			}
 			return
@@ -288,6 +340,7 @@ func (p *parser) clause(declaration *Declaration) {
 		p.fail(p.token.position, "`,` and another literal, or `.` at the clause's end", "", "unexpected %s", p.token)
 	}
 	clause.comments = p.comments()
+	clause.end = p.token.rangeOf().To
 	p.advance()
 	declaration.clauses = append(declaration.clauses, clause)
 }

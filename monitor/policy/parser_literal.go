@@ -24,18 +24,24 @@ func (p *parser) body() []*literalSyntax {
 		until := &literalSyntax{position: p.token.position, form: untilForm, left: literals}
 		p.advance()
 		until.inner = p.body()
+		until.end = p.previous.rangeOf().To
 		return []*literalSyntax{until}
 	}
 	return literals
 }
 
 // literal reads one literal. It returns nil for true.
-func (p *parser) literal() *literalSyntax {
+func (p *parser) literal() (literal *literalSyntax) {
 	p.literals++
 	if p.literals > MaxLiterals {
 		p.failLimit(p.token.position, ErrTooManyLiterals, "the clause has more than %d literals", MaxLiterals)
 	}
-	literal := &literalSyntax{position: p.token.position}
+	literal = &literalSyntax{position: p.token.position}
+	defer func() {
+		if literal != nil {
+			literal.end = p.previous.rangeOf().To
+		}
+	}()
 	switch {
 	case p.accept("true"):
 		return nil
@@ -45,7 +51,7 @@ func (p *parser) literal() *literalSyntax {
 		p.expect(")", "to close the group")
 	case p.at("each"):
 		p.each(literal)
-	case p.token.kind == nameToken && !reserved[p.token.text]:
+	case p.token.kind == nameToken && !reserved[p.token.text] && foreignHints[p.token.text] == "":
 		p.predicateOrSays(literal)
 	case p.at("this"), p.token.kind == variableToken, p.token.kind == valueToken:
 		literal.conduit = p.term()
@@ -147,15 +153,16 @@ func (p *parser) arguments() []termSyntax {
 	return arguments
 }
 
-func (p *parser) term() termSyntax {
-	term := termSyntax{position: p.token.position, name: p.token.text, value: p.token.value}
+func (p *parser) term() (term termSyntax) {
+	term = termSyntax{position: p.token.position, name: p.token.text, value: p.token.value}
+	defer func() { term.end = p.previous.rangeOf().To }()
 	switch p.token.kind {
 	case valueToken:
 		term.name = ""
 		p.advance()
 		return term
 	case anonymousToken:
-		term.form, term.name = anonymousTerm, ""
+		term.form = anonymousTerm
 		p.advance()
 		return term
 	case variableToken:

@@ -19,7 +19,7 @@ func TestMistakes(t *testing.T) {
 			"2:7: unexpected `say`, expected `says` or `willsay` after the conduit; did you mean says or willsay?"},
 		{`read : sKeyIs(K).`, "1:6: unexpected `:`, expected `:-` after read"},
 		{`read :- sKeyIs(K)`, "1:18: unexpected end of text, expected `,` and another literal, or `.` at the clause's end"},
-		{`read :- sKeyIs(a).`, "1:16: unknown name `a`, expected a declared parameter; strings stand in double quotes, variables begin with a capital"},
+		{`read :- sRegionIs(a).`, "1:19: unknown name `a`, expected a declared parameter; strings stand in double quotes, variables begin with a capital"},
 		{`policy p(owner) { read :- sKeyIs(owne). }`,
 			"1:34: unknown name `owne`, expected a declared parameter; did you mean owner?"},
 		{`rad :- true.`, "1:1: unexpected `rad`, expected a rule: `read`, `update` or `declassify`; did you mean read?"},

@@ -15,7 +15,7 @@ import (
 )
 
 func drawPolicy(t *rapid.T, read []string, rest string) *Policy {
-	template, err := CompileText("random", []byte("policy random {\n"+ruleText("read", read)+rest+"\n}"))
+	template, err := CompileAccepted("random", []byte("policy random {\n"+ruleText("read", read)+rest+"\n}"))
 	if err != nil {
 		t.Fatalf("compile: %v\n%s%s", err, ruleText("read", read), rest)
 	}
@@ -207,7 +207,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 		`policy p(q) { read :- sRegionIs(R), neq(R, q). }`,
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		template, err := CompileText("random", []byte(rapid.SampledFrom(texts).Draw(t, "template")))
+		template, err := CompileAccepted("random", []byte(rapid.SampledFrom(texts).Draw(t, "template")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -152,8 +151,8 @@ func (c *supplyChecker) check(rule ruleName, l *literal, what string, s supply) 
 		}
 		remedy = map[Grant]string{GrantDirectory: directoryHint, GrantKeys: keysHint}[c.grant]
 	}
-	c.mistakes = append(c.mistakes, &Error{File: c.file, Line: int(l.position.Line), Column: int(l.position.Column),
-		Message: fmt.Sprintf("%s cannot be enforced in the %s rule: %s", what, rule, because), Hint: remedy})
+	c.mistakes = append(c.mistakes, newError(c.file, Range{l.position, l.end}, CodeUnsupplied, "", remedy,
+		"%s cannot be enforced in the %s rule: %s", what, rule, because))
 }
 
 // namesThis reports whether a term of the literal itself is the conduit's name.

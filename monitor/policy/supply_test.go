@@ -67,7 +67,7 @@ func TestEveryPredicateIsSuppliedOrRefused(t *testing.T) {
 
 func checkRefusal(t *testing.T, name, text, named string, refused bool) {
 	t.Helper()
-	template, err := CompileText("p.pol", []byte(text))
+	template, err := CompileAccepted("p.pol", []byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -125,7 +125,7 @@ func TestGrantsWithoutADecisionWithholdValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		for _, text := range policiesWith(test.literal) {
-			template, err := CompileText("p.pol", []byte(text))
+			template, err := CompileAccepted("p.pol", []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // mustBind compiles a text with one policy and binds it.
 func mustBind(t testing.TB, text string, values ...string) *Policy {
 	t.Helper()
-	template, err := CompileText("test.pol", []byte(text))
+	template, err := CompileAccepted("test.pol", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,17 +17,18 @@ import (
 )
 
 func (p *program) policyCommand() *cobra.Command {
-	return group("policy", "Check and format policies; needs no monitor", p.policyCheckCommand(),
-		p.policyFormatCommand())
+	return group("policy", "Check, lint and format policies; needs no monitor", p.policyCheckCommand(),
+		p.policyLintCommand(), p.policyFormatCommand())
 }
 
 // finding is one error and its position.
 type finding struct {
-	File    string `json:"file"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+	File    string      `json:"file"`
+	Line    int         `json:"line,omitempty"`
+	Column  int         `json:"column,omitempty"`
+	Code    policy.Code `json:"code,omitempty"` // of a finding in a policy's text
+	Message string      `json:"message"`
+	Hint    string      `json:"hint,omitempty"`
 }
 
 // checked is the result of shai policy check.
@@ -70,6 +70,7 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 	result := checked{Policies: []string{}, Findings: []finding{}}
 	texts := map[string]string{}
 	var manifests []string
+	var files []*policy.File
 	for _, path := range paths {
 		if filepath.Ext(path) != ".pol" {
 			manifests = append(manifests, path)
@@ -81,8 +82,13 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 		}
 		texts[path] = string(text)
 		result.Files++
-		result.policyFile(path, text)
+		file, mistakes := policy.ParseAll(path, text)
+		result.diagnostics(mistakes.Diagnostics())
+		if len(mistakes) == 0 {
+			files = append(files, file)
+		}
 	}
+	result.policyFiles(files)
 	sources, err := manifest.Read(p.stdin, manifests...)
 	if err != nil {
 		return result, nil, err
@@ -92,82 +98,57 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 		result.Files++
 	}
 	if len(sources) > 0 {
-		result.manifests(sources)
+		err = result.manifests(sources)
 	}
-	return result, texts, nil
+	return result, texts, err
 }
 
-func (c *checked) policyFile(path string, text []byte) {
-	file, err := policy.Parse(path, text)
-	if err == nil {
-		var templates []*policy.Template
-		if templates, err = file.Compile(); err == nil {
-			err = suppliedAll(templates)
+// policyFiles compiles files together: their policies may include each other.
+func (c *checked) policyFiles(files []*policy.File) {
+	for _, one := range policy.Check(policy.Surroundings{}, files...) {
+		c.diagnostics(one.Diagnostics)
+		if one.Template != nil {
+			c.Policies = append(c.Policies,
+				fmt.Sprintf("%s(%s)", either(one.Name, one.File), strings.Join(one.Template.Parameters(), ", ")))
 		}
-		if err == nil {
-			for _, t := range templates {
-				c.Policies = append(c.Policies,
-					fmt.Sprintf("%s(%s)", either(t.Name(), path), strings.Join(t.Parameters(), ", ")))
-			}
-			return
-		}
-	}
-	var mistakes policy.Errors
-	if !errors.As(err, &mistakes) {
-		c.Findings = append(c.Findings, finding{File: path, Message: err.Error()})
-		return
-	}
-	for _, m := range mistakes {
-		message := m.Message
-		if m.Expected != "" {
-			message += ", expected " + m.Expected
-		}
-		c.Findings = append(c.Findings, finding{File: path, Line: m.Line, Column: m.Column, Message: message,
-			Hint: m.Hint})
 	}
 }
 
-// suppliedAll reports conditions of a file's policies that no monitor can enforce.
-func suppliedAll(templates []*policy.Template) error {
-	var all policy.Errors
-	for _, t := range templates {
-		var mistakes policy.Errors
-		if errors.As(t.CheckSupplied(policy.GrantOpen), &mistakes) {
-			all = append(all, mistakes...)
+// diagnostics adds those that are errors; shai policy lint shows the others, too.
+func (c *checked) diagnostics(found []policy.Diagnostic) {
+	for _, d := range found {
+		if d.Severity == policy.SeverityError {
+			c.Findings = append(c.Findings, finding{File: d.File, Line: d.Line, Column: d.Column, Code: d.Code,
+				Message: d.Message, Hint: d.Remedy})
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all
 }
 
-func (c *checked) manifests(sources []manifest.Source) {
+func (c *checked) manifests(sources []manifest.Source) error {
 	set := manifest.Parse(sources...)
 	c.Objects = set.Len()
-	bundle, err := set.Bundle()
-	var mistakes manifest.Errors
-	if errors.As(err, &mistakes) {
-		for _, m := range mistakes {
-			message := m.Message
-			for _, around := range []string{m.Field, m.Object()} {
-				if around != "" {
-					message = around + ": " + message
-				}
+	report, err := set.Report()
+	if err != nil {
+		return err
+	}
+	for _, m := range report.Errors {
+		message := m.Message
+		for _, around := range []string{m.Field, m.Object()} {
+			if around != "" {
+				message = around + ": " + message
 			}
-			c.Findings = append(c.Findings, finding{File: m.Position.File, Line: m.Position.Line,
-				Column:  m.Position.Column,
-				Message: message, Hint: m.Hint})
 		}
-		return
+		c.Findings = append(c.Findings, finding{File: m.Position.File, Line: m.Position.Line,
+			Column: m.Position.Column, Code: m.Lint, Message: message, Hint: m.Hint})
 	}
-	for _, one := range bundle.Policies() {
-		// It compiled a moment ago.
-		if template, err := policy.CompileText(one.Metadata.Name, []byte(one.Spec.Text)); err == nil {
-			c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", one.Metadata.Name,
-				strings.Join(template.Parameters(), ", ")))
-		}
+	if len(report.Errors) > 0 {
+		return nil
 	}
+	for _, one := range report.Bundle.Policies() {
+		c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", one.Metadata.Name,
+			strings.Join(report.Parameters[one.Metadata.Name], ", ")))
+	}
+	return nil
 }
 
 func printChecked(w io.Writer, result checked, texts map[string]string) {

@@ -102,7 +102,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		if r.templates[text.Name] != nil {
 			return nil, fmt.Errorf("policy %s is given twice; rename one", text.Name)
 		}
-		template, err := policy.CompileText(text.File, []byte(text.Text))
+		template, err := policy.CompileAccepted(text.File, []byte(text.Text))
 		if err == nil {
 			err = template.CheckSupplied(policy.GrantOpen)
 		}

@@ -72,19 +72,29 @@ func Open(spec manifest.FactSourceSpec, login Login, allowed allowlist.List) (So
 			return nil, err
 		}
 		if spec.Redis.Stream != nil {
-			return &stream{spec: *spec.Redis, login: login, block: blockTime, replayTime: fetchTime}, nil
+			return &stream{spec: *spec.Redis, declared: spec.Declared(), login: login, block: blockTime,
+				replayTime: fetchTime}, nil
 		}
-		return newKeys(*spec.Redis, login)
+		return newKeys(*spec.Redis, spec.Declared(), login)
 	case spec.HTTP != nil:
-		return newAddress(*spec.HTTP, allowed, net.DefaultResolver)
+		source, err := newAddress(*spec.HTTP, allowed, net.DefaultResolver)
+		if err != nil {
+			return nil, err
+		}
+		source.declared = spec.Declared()
+		return source, nil
 	}
 	return nil, errors.New("the source has nothing to fetch from; expected redis or http")
 }
 
-// ReadStatements reads JSON lines, each a manifest.FactStatement. name is the file's name
-// for errors.
-func ReadStatements(from io.Reader, name string) ([]policy.Fact, error) {
+// wrongLines is how many lines that are wrong are reported; nobody reads more.
+const wrongLines = 20
+
+// ReadStatements reads JSON lines, each a manifest.FactStatement, and compares them with what their
+// source declares. name is the file's name for errors. The error is about all lines that are wrong.
+func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]policy.Fact, error) {
 	var facts []policy.Fact
+	var wrong []error
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineSize)
 	number := 0
@@ -93,22 +103,27 @@ func ReadStatements(from io.Reader, name string) ([]policy.Fact, error) {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		statement, err := readStatement(lines.Bytes())
+		statement, err := readStatement(lines.Bytes(), declared)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, number, err)
+			if wrong = append(wrong, fmt.Errorf("%s:%d: %w", name, number, err)); len(wrong) == wrongLines {
+				break
+			}
 		}
 		facts = AppendStatement(facts, statement)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; split its tuples over several lines", name,
-			number+1, maxLineSize)
+		wrong = append(wrong, fmt.Errorf("%s:%d: the line is longer than %d bytes; split its tuples over several lines", name,
+			number+1, maxLineSize))
 	} else if err != nil {
-		return nil, fmt.Errorf("read facts from %s: %w", name, err)
+		wrong = append(wrong, fmt.Errorf("read facts from %s: %w", name, err))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
 	}
 	return facts, nil
 }
 
-func readStatement(line []byte) (manifest.FactStatement, error) {
+func readStatement(line []byte, declared manifest.Declared) (manifest.FactStatement, error) {
 	var statement manifest.FactStatement
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -121,7 +136,12 @@ func readStatement(line []byte) (manifest.FactStatement, error) {
 			err)
 	}
 	if statement.Conduit == "" || statement.Says == "" {
-		return statement, errors.New("conduit and says must not be empty")
+		return statement, errors.New("conduit and says must not be empty; name both")
+	}
+	for _, tuple := range statement.Tuples {
+		if err := declared.Check(statement.Conduit, statement.Says, tuple); err != nil {
+			return statement, err
+		}
 	}
 	return statement, nil
 }

@@ -25,8 +25,9 @@ import (
 
 // address is a source of facts behind a URL. Its position is the answer's entity tag.
 type address struct {
-	spec   manifest.FactHTTP
-	client *http.Client
+	spec     manifest.FactHTTP
+	declared manifest.Declared
+	client   *http.Client
 }
 
 const maxRedirects = 5
@@ -143,7 +144,7 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 		return Update{}, fmt.Errorf("fetch facts from %s: it answers %s", a.spec.URL, response.Status)
 	}
 	limited := &limitedReader{from: response.Body, left: maxBytes}
-	facts, err := ReadStatements(limited, a.spec.URL)
+	facts, err := ReadStatements(limited, a.spec.URL, a.declared)
 	if err != nil {
 		return Update{}, err
 	}

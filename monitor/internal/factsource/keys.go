@@ -21,6 +21,7 @@ import (
 // keys is a source whose facts are the members of keys. Every fetch reads all of them.
 type keys struct {
 	spec     manifest.FactRedis
+	declared manifest.Declared
 	login    Login
 	patterns []pattern.Pattern // of spec.Keys
 }
@@ -28,8 +29,8 @@ type keys struct {
 // batch is the number of keys in one pipelined request.
 const batch = 512
 
-func newKeys(spec manifest.FactRedis, login Login) (*keys, error) {
-	k := &keys{spec: spec, login: login}
+func newKeys(spec manifest.FactRedis, declared manifest.Declared, login Login) (*keys, error) {
+	k := &keys{spec: spec, declared: declared, login: login}
 	for _, one := range spec.Keys {
 		parsed, err := pattern.Parse(one.Pattern)
 		if err != nil {
@@ -60,7 +61,10 @@ func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 		found, err := scan(connection, k.patterns[i])
 		for len(found) > 0 && err == nil {
 			count := min(batch, len(found))
-			facts, err = members(connection, found[:count], one, k.patterns[i], facts)
+			before := len(facts)
+			if facts, err = members(connection, found[:count], one, k.patterns[i], facts); err == nil {
+				err = k.check(facts[before:])
+			}
 			found = found[count:]
 		}
 		if err != nil {
@@ -68,6 +72,17 @@ func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 		}
 	}
 	return Update{Whole: &catalog.Fetched{Facts: facts}}, nil
+}
+
+// check compares facts with what the source declares.
+func (k *keys) check(facts []policy.Fact) error {
+	for _, fact := range facts {
+		err := k.declared.Check(fact.Conduit, fact.Relation, policy.NewTuple(fact.Arguments...))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scan lists the keys that match. It does not miss a key that exists throughout the scan.

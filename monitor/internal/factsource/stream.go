@@ -22,6 +22,7 @@ import (
 // entry that was read.
 type stream struct {
 	spec       manifest.FactRedis
+	declared   manifest.Declared
 	login      Login
 	block      time.Duration
 	replayTime time.Duration // how long a replay may take
@@ -187,6 +188,9 @@ func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step
 	next = position
 	for _, entry := range entries {
 		id, step, err := stepOf(entry)
+		if err == nil && step.Verb != catalog.StepRemove {
+			err = s.declared.Check(step.Fact.Conduit, step.Fact.Relation, policy.NewTuple(step.Fact.Arguments...))
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("entry %s: %w; correct the stream's writer, and delete the entry (XDEL)",
 				id, err)

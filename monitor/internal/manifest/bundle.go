@@ -17,6 +17,7 @@ import (
 // while the bundle is the same on all of them.
 type Bundle struct {
 	objects   []*object // by kind, then name
+	enforced  []*Policy // by name
 	canonical []byte
 	hash      string
 }
@@ -147,8 +148,13 @@ func all[T any](b *Bundle) []*T {
 	return list
 }
 
-// Policies lists the bundle's policies by name. Callers must not alter them.
+// Policies lists the bundle's policies by name, as they were written. Callers must not alter them.
 func (b *Bundle) Policies() []*Policy { return all[Policy](b) }
+
+// EnforcedPolicies lists the policies that have to be enforced, by name: those of the bundle, with the
+// clauses that they include in their text, and those of the standard library to which it refers.
+// Callers must not alter them.
+func (b *Bundle) EnforcedPolicies() []*Policy { return b.enforced }
 
 // FactSources lists the bundle's fact sources by name. Callers must not alter them.
 func (b *Bundle) FactSources() []*FactSource { return all[FactSource](b) }

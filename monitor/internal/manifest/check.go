@@ -18,12 +18,16 @@ type checker struct {
 	// templates holds the policies whose text is correct.
 	templates map[string]*policy.Template
 	used      map[string]bool // keys of the objects that others refer to
+	library   map[string]bool // names of the standard library's policies to which objects refer
+	around    policy.Surroundings
+	stored    bool // they are of a bundle that was in force
 	errors    Errors
 	warnings  Errors
 }
 
 func newChecker() *checker {
-	return &checker{objects: map[string]*object{}, templates: map[string]*policy.Template{}, used: map[string]bool{}}
+	return &checker{objects: map[string]*object{}, templates: map[string]*policy.Template{}, used: map[string]bool{},
+		library: map[string]bool{}}
 }
 
 // fail reports an error at a field, or, if the manifest does not have it, at the nearest
@@ -70,11 +74,7 @@ func (c *checker) index(objects []*object) {
 // check runs every rule, in the order of the kinds: tasks refer to policies,
 // pipelines to both.
 func (c *checker) check(objects []*object) {
-	for _, o := range objects {
-		if p, ok := o.value.(*Policy); ok {
-			c.policy(o, p)
-		}
-	}
+	c.policies(objects)
 	for _, o := range objects {
 		switch value := o.value.(type) {
 		case *FactSource:

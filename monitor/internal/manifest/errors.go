@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/policy"
 )
 
 // Position is a position in a file, counted from 1. Zero means unknown.
@@ -41,20 +43,23 @@ const (
 const (
 	Unused     Code = "unused"     // nothing refers to it
 	Unenforced Code = "unenforced" // forbidden accesses are not denied
+	Suspicious Code = "suspicious" // a policy's text is probably not what was meant; Error.Lint says more
 )
 
 // Error is one error in a manifest.
 type Error struct {
 	Position Position
+	End      Position // where what is wrong ends; zero if it is not known
 	// Within is the position within a text field of several lines, such as a policy's
 	// text. Its File is empty.
 	Within  Position
 	Code    Code
-	Kind    string // of the object; empty when the document does not say
-	Name    string // of the object; empty when the document does not say
-	Field   string // "spec.conduits[2].policy"; empty for the object as a whole
-	Message string // what is wrong, and what was expected
-	Hint    string // what may have been meant
+	Lint    policy.Code // of a finding in a policy's text
+	Kind    string      // of the object; empty when the document does not say
+	Name    string      // of the object; empty when the document does not say
+	Field   string      // "spec.conduits[2].policy"; empty for the object as a whole
+	Message string      // what is wrong, and what was expected
+	Hint    string      // what may have been meant
 }
 
 // Object returns kind and name: "Task indexer".

@@ -45,7 +45,11 @@ func (c *checker) factSource(o *object, source *FactSource) {
 	if spec.HTTP != nil {
 		c.factHTTP(o, spec.HTTP)
 	}
+	c.relations(o, spec)
 	for i, statement := range spec.Inline {
+		if len(spec.Relations) > 0 {
+			break // compared with their declarations
+		}
 		for j, tuple := range statement.Tuples {
 			if got, want := len(tuple.Values()), len(statement.Tuples[0].Values()); got != want {
 				c.fail(o, fmt.Sprintf("spec.inline[%d].tuples[%d]", i, j), "",

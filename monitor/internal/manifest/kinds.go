@@ -50,12 +50,16 @@ type FactSource struct {
 	Spec     FactSourceSpec `json:"spec" rule:"required"`
 }
 
-// FactSourceSpec holds the origin of facts: exactly one of its fields is set.
+// FactSourceSpec holds the origin of facts, exactly one of file, inline, redis and http, and what they
+// are about.
 type FactSourceSpec struct {
 	File   *FactFile       `json:"file,omitempty"`
 	Inline []FactStatement `json:"inline,omitzero" rule:"max=4096"`
 	Redis  *FactRedis      `json:"redis,omitempty"`
 	HTTP   *FactHTTP       `json:"http,omitempty"`
+	// Relations, if there are any, are all that the source says. Facts that contradict them are
+	// refused, and policies are compared with them.
+	Relations []Relation `json:"relations,omitempty" rule:"max=256"`
 }
 
 // FactFile is a file of JSON lines, each a [FactStatement].

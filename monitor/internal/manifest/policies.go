@@ -13,26 +13,49 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// policy parses and compiles a policy's text. It refuses conditions that no monitor can
-// enforce, and remembers the other policies.
-func (c *checker) policy(o *object, p *Policy) {
-	if o.broken || p.Spec.Text == "" {
-		return
+// policies compiles all policies together, since they may include each other, and examines them
+// among the facts and tasks of the set. It refuses conditions that no monitor can enforce.
+func (c *checker) policies(objects []*object) {
+	var files []*policy.File
+	owners := map[string]*object{}
+	for _, o := range objects {
+		p, ok := o.value.(*Policy)
+		if !ok || o.broken || p.Spec.Text == "" || c.objects[o.key()] != o {
+			continue
+		}
+		file, err := policy.ParseOne(o.name, []byte(p.Spec.Text))
+		if err != nil {
+			c.policyErrors(o, err)
+			continue
+		}
+		c.declared(o, file.Policies[0])
+		for _, include := range file.Policies[0].Includes {
+			c.used["Policy/"+include.Name] = true
+		}
+		file.Accepted = c.stored
+		files, owners[o.name] = append(files, file), o
 	}
-	template, err := policy.CompileText(p.Metadata.Name, []byte(p.Spec.Text))
-	if err == nil {
-		err = template.CheckSupplied(policy.GrantOpen)
+	c.around = c.surroundings(objects)
+	for _, checked := range policy.Check(c.around, files...) {
+		o := owners[checked.File]
+		for _, d := range checked.Diagnostics {
+			c.diagnostic(o, d)
+		}
+		if checked.Template != nil {
+			c.templates[o.name] = checked.Template
+		}
 	}
-	if err != nil {
-		c.policyErrors(o, err)
-		return
-	}
-	c.templates[o.name] = template
-	expected := strings.ReplaceAll(o.name, "-", "_")
-	if name := template.Name(); name != "" && name != expected {
+}
+
+// declared compares the name in a text with the object's. From here on the policy has the object's:
+// by that name others include it.
+func (c *checker) declared(o *object, declaration *policy.Declaration) {
+	name := declaration.Name
+	if name != "" && name != o.name && name != strings.ReplaceAll(o.name, "-", "_") {
 		c.fail(o, "spec.text", "make metadata.name and the text agree",
-			"the text declares policy %s; expected %s, after metadata.name", template.Name(), expected)
+			"the text declares policy %s; expected %s, after metadata.name", name, o.name)
 	}
+	declaration.Name = o.name
 }
 
 // policyErrors reports errors in a text at their position in the manifest.
@@ -42,16 +65,86 @@ func (c *checker) policyErrors(o *object, err error) {
 		c.fail(o, "spec.text", "", "%v", err)
 		return
 	}
-	for _, mistake := range mistakes {
-		message := mistake.Message
-		if mistake.Expected != "" {
-			message += ", expected " + mistake.Expected
+	for _, d := range mistakes.Diagnostics() {
+		c.diagnostic(o, d)
+	}
+}
+
+// diagnostic reports a finding in a text at its position in the manifest.
+func (c *checker) diagnostic(o *object, d policy.Diagnostic) {
+	found := &Error{
+		Position: o.textPosition("spec.text", d.Line, d.Column), End: o.textPosition("spec.text", d.EndLine, d.EndColumn),
+		Within: Position{Line: d.Line, Column: d.Column}, Code: Malformed, Lint: d.Code,
+		Kind: o.kind, Name: o.name, Field: "spec.text", Message: d.Message, Hint: d.Remedy,
+	}
+	if d.Code == policy.CodeMissing {
+		found.Code = Reference
+	}
+	if d.Severity == policy.SeverityWarning {
+		found.Code = Suspicious
+		c.warnings = append(c.warnings, found)
+		return
+	}
+	c.errors = append(c.errors, found)
+}
+
+// enforced returns the policies that a monitor has to enforce.
+func (c *checker) enforced(objects []*object) []*Policy {
+	var policies []*Policy
+	for _, o := range objects {
+		p, ok := o.value.(*Policy)
+		if !ok {
+			continue
 		}
-		c.errors = append(c.errors, &Error{
-			Position: o.textPosition("spec.text", mistake.Line, mistake.Column),
-			Within:   Position{Line: mistake.Line, Column: mistake.Column}, Code: Malformed,
-			Kind: o.kind, Name: o.name, Field: "spec.text", Message: message, Hint: mistake.Hint,
-		})
+		if template := c.templates[o.name]; template.Composed() {
+			composed := *p
+			composed.Spec.Text = template.Text()
+			p = &composed
+		}
+		policies = append(policies, p)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.library)) {
+		policies = append(policies, &Policy{Metadata: Metadata{Name: name},
+			Spec: PolicySpec{Text: c.template(name).Text(), Mode: "Enforce"}})
+	}
+	slices.SortFunc(policies, func(a, b *Policy) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return policies
+}
+
+// template returns a policy of the set, or one of the standard library; nil if there is none, or its
+// text is wrong.
+func (c *checker) template(name string) *policy.Template {
+	if ofLibrary, is := strings.CutPrefix(name, policy.LibraryPrefix); is {
+		template, _ := policy.LibraryTemplate(ofLibrary)
+		return template
+	}
+	return c.templates[name]
+}
+
+// libraryPolicy reports a reference to a policy that the standard library does not have, or that no
+// monitor can enforce.
+func (c *checker) libraryPolicy(o *object, at, name string) {
+	template := c.template(name)
+	if template == nil {
+		var names []string
+		for _, known := range policy.Library() {
+			names = append(names, policy.LibraryPrefix+known.Name())
+		}
+		c.fail(o, at, c.didYouMean(name, names), "the standard library has no policy %q", name)
+		return
+	}
+	c.library[name] = true
+	c.refused(o, at, name, template.CheckSupplied(policy.GrantOpen))
+}
+
+// refused reports conditions of a policy that cannot be enforced where it is referred to.
+func (c *checker) refused(o *object, at, name string, err error) {
+	var mistakes policy.Errors
+	if errors.As(err, &mistakes) {
+		for _, mistake := range mistakes {
+			c.fail(o, at, mistake.Hint, "policy %s, line %d, column %d: %s", name, mistake.Line, mistake.Column,
+				mistake.Message)
+		}
 	}
 }
 
@@ -96,9 +189,13 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 	if reference == nil || reference.Name == "" {
 		return // optional, or reported by the decoder
 	}
-	c.refer(o, at+".name", "Policy", reference.Name)
+	if strings.HasPrefix(reference.Name, policy.LibraryPrefix) {
+		c.libraryPolicy(o, at+".name", reference.Name)
+	} else {
+		c.refer(o, at+".name", "Policy", reference.Name)
+	}
 	arguments := slices.Sorted(maps.Keys(reference.Arguments))
-	if template := c.templates[reference.Name]; template != nil {
+	if template := c.template(reference.Name); template != nil {
 		parameters := template.Parameters()
 		for _, name := range arguments {
 			if !contains(parameters, name) {
@@ -125,14 +222,8 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 // supplied refuses a policy that cannot be enforced because of the way in which its
 // conduits are given to tasks.
 func (c *checker) supplied(o *object, at string, reference *PolicyReference, grant policy.Grant) {
-	if reference == nil || c.templates[reference.Name] == nil {
+	if reference == nil || c.template(reference.Name) == nil {
 		return // reported by the decoder or the compiler
 	}
-	var mistakes policy.Errors
-	if errors.As(c.templates[reference.Name].CheckSupplied(grant), &mistakes) {
-		for _, mistake := range mistakes {
-			c.fail(o, at+".name", mistake.Hint, "policy %s, line %d, column %d: %s", reference.Name, mistake.Line,
-				mistake.Column, mistake.Message)
-		}
-	}
+	c.refused(o, at+".name", reference.Name, c.template(reference.Name).CheckSupplied(grant))
 }

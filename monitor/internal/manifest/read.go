@@ -57,19 +57,21 @@ func expand(path string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		name := entry.Name()
-		suffix := filepath.Ext(name)
-		if entry.IsDir() || strings.TrimSuffix(name, suffix) == "kustomization" {
-			continue
-		}
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, suffix) {
-			files = append(files, filepath.Join(path, name))
+		if !entry.IsDir() && IsManifest(entry.Name()) {
+			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("read manifests: %s has no .yaml, .yml or .json file", path)
 	}
 	return files, nil
+}
+
+// IsManifest reports whether a file in a directory is a manifest, by its name.
+func IsManifest(name string) bool {
+	suffix := filepath.Ext(name)
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, suffix) &&
+		strings.TrimSuffix(name, suffix) != "kustomization"
 }
 
 func readFile(path string) (Source, error) {

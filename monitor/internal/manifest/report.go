@@ -5,6 +5,8 @@ package manifest
 import (
 	"cmp"
 	"slices"
+
+	"shai.dev/monitor/policy"
 )
 
 // Report is the result of checking a set of manifests.
@@ -14,6 +16,8 @@ type Report struct {
 	Warnings Errors  // what is allowed but probably not intended
 	// Parameters holds those of each policy whose text is correct.
 	Parameters map[string][]string
+	// Surroundings are the facts and tasks among which policies are examined.
+	Surroundings policy.Surroundings
 }
 
 // Bundle checks that the objects fit together. The error is an [Errors] with all errors,
@@ -29,11 +33,13 @@ func (s *Set) Bundle() (*Bundle, error) {
 // Report checks everything. The error is one of this program, not of the manifests.
 func (s *Set) Report() (Report, error) {
 	c := newChecker()
+	c.stored = s.stored
 	c.index(s.objects)
 	c.check(s.objects)
 	report := Report{
-		Errors:   append(slices.Clone(s.errors), c.errors...).inOrder(),
-		Warnings: c.warnings.inOrder(), Parameters: map[string][]string{},
+		Surroundings: c.around,
+		Errors:       append(slices.Clone(s.errors), c.errors...).inOrder(),
+		Warnings:     c.warnings.inOrder(), Parameters: map[string][]string{},
 	}
 	for name, template := range c.templates {
 		report.Parameters[name] = template.Parameters()
@@ -49,6 +55,9 @@ func (s *Set) Report() (Report, error) {
 		)
 	})
 	var err error
-	report.Bundle, err = render(objects)
-	return report, err
+	if report.Bundle, err = render(objects); err != nil {
+		return report, err
+	}
+	report.Bundle.enforced = c.enforced(objects)
+	return report, nil
 }

@@ -59,8 +59,11 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 		r.task(object, &task.Spec)
 		resolved.Tasks = append(resolved.Tasks, task)
 	}
-	for _, name := range resolved.policyNames() {
-		resolved.Policies = append(resolved.Policies, index["Policy/"+name].value.(*Policy))
+	names := resolved.policyNames()
+	for _, p := range b.enforced {
+		if slices.Contains(names, p.Metadata.Name) {
+			resolved.Policies = append(resolved.Policies, p)
+		}
 	}
 	return resolved, r.errors.inOrder().orNil()
 }

@@ -24,7 +24,7 @@ import (
 // data directory. The error about a bad line names the file and the line.
 func ForCatalog(bundle *manifest.Bundle, data string) (catalog.Bundle, error) {
 	out := catalog.Bundle{Manifest: bundle.Canonical()}
-	for _, p := range bundle.Policies() {
+	for _, p := range bundle.EnforcedPolicies() {
 		out.Policies = append(out.Policies, catalog.PolicyText{
 			Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text, Mode: catalog.Mode(p.Spec.Mode),
 		})
@@ -113,7 +113,7 @@ func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
 		return nil, fmt.Errorf("read facts: %w; make the file, or correct spec.file.path", err)
 	}
 	defer file.Close()
-	return factsource.ReadStatements(file, name)
+	return factsource.ReadStatements(file, name, source.Spec.Declared())
 }
 
 // openFacts opens a regular file beneath the data directory. Tasks write there, and in

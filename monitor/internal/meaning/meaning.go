@@ -56,7 +56,7 @@ func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 			}
 		}
 	}
-	for _, p := range bundle.Policies() {
+	for _, p := range bundle.EnforcedPolicies() {
 		if reached[p.Metadata.Name] {
 			m.Policies = append(m.Policies, policyMeaning{p.Metadata.Name, p.Spec.Text, p.Spec.Mode})
 		}

@@ -96,7 +96,7 @@ func TestMeaning(t *testing.T) {
 			true},
 		{"its spec", "tasks: [one, two]", "revocation: immediate\n  tasks: [one, two]", true},
 		{"a policy that asks for the policies of others", `spec: {text: "read :- true."}`,
-			`spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, true},
+			`spec: {text: "read :- cIdIs(I), hasPol(I, _P)."}`, true},
 		{"another pipeline's policy", `sKeyIs(\"x\")`, `sKeyIs(\"y\")`, false},
 		{"another pipeline's files", `"/theirs/**"`, `"/others/**"`, false},
 		{"facts", "tuples: [[c]]", "tuples: [[d]]", false},
@@ -114,7 +114,7 @@ func TestMeaning(t *testing.T) {
 	}
 	// For a policy that asks about the policies of others, every other one counts.
 	asking := strings.Replace(meaningManifest, `spec: {text: "read :- true."}`,
-		`spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, 1)
+		`spec: {text: "read :- cIdIs(I), hasPol(I, _P)."}`, 1)
 	if name(asking) == name(strings.Replace(asking, `sKeyIs(\"x\")`, `sKeyIs(\"y\")`, 1)) {
 		t.Error("a policy that may be asked for does not count")
 	}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
 
 DEFAULT_POOL, DEFAULT_MODE = "default", "shai"
+_LIBRARY = "library/"
+"""What the names of the standard library's policies begin with. The name of no object has a slash."""
 
 
 def pool(pipeline: Object) -> str:
@@ -31,7 +33,10 @@ def tasks(pipeline: Object) -> tuple[str, ...]:
 
 
 def policies(pipeline: Object, inventory: Inventory) -> tuple[str, ...]:
-    """Return the names of the policies on a pipeline's conduits and its tasks' taints, sorted."""
+    """Return the names of the Policies on a pipeline's conduits and its tasks' taints, sorted.
+
+    Those of the standard library are no objects: each monitor has them.
+    """
     return tuple(sorted(inventory.derived(pipeline, _of_conduits) | set(_of_taints(pipeline, inventory))))
 
 
@@ -44,12 +49,12 @@ def _of_conduits(pipeline: Object) -> frozenset[str]:
     conduits = spec(pipeline).get("conduits") or ()
     found = {_policy(conduit) for conduit in conduits}
     found.update(_policy(path) for conduit in conduits for path in conduit.get("paths") or ())
-    return frozenset(found - {""})
+    return frozenset(policy for policy in found if policy and not policy.startswith(_LIBRARY))
 
 
 def _of_taints(pipeline: Object, inventory: Inventory) -> list[str]:
     found = [str((spec(task).get("taint") or {}).get("name", "")) for task in existing_tasks(pipeline, inventory)]
-    return [policy for policy in found if policy]
+    return [policy for policy in found if policy and not policy.startswith(_LIBRARY)]
 
 
 def _policy(holder: Mapping[str, Any]) -> str:

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+// linted is the result of shai policy lint.
+type linted struct {
+	Files       int                 `json:"files"`
+	Errors      int                 `json:"errors"`
+	Warnings    int                 `json:"warnings"`
+	Diagnostics []policy.Diagnostic `json:"diagnostics"`
+}
+
+func (p *program) policyLintCommand() *cobra.Command {
+	var strict bool
+	command := &cobra.Command{
+		Use:   "lint [FILE|DIR]…",
+		Short: "Find mistakes in policies, and what is probably not meant",
+		Long: `Examine policy files (.pol) and the policies of manifests (.yaml, .yml, .json), the
+current directory if none is named. Of a directory, all these files are examined together:
+policies may include each other, and are compared with the relations that FactSources declare
+and with the names of tasks. Every finding is shown at once, with its place and a remedy.
+The exit code is 1 if there is an error (with --strict, also for a warning).`,
+		Example: `  shai policy lint
+  shai policy lint friends.pol crds/examples/syse
+  shai policy lint --output json policies/`,
+		RunE: p.does(func(_ context.Context, arguments []string) error {
+			if len(arguments) == 0 {
+				arguments = []string{"."}
+			}
+			result, texts, err := p.lint(arguments)
+			if err != nil {
+				return err
+			}
+			err = p.print(result, func(w io.Writer) { printLinted(w, result, texts) })
+			if err == nil && (result.Errors > 0 || strict && result.Warnings > 0) {
+				return errSaid
+			}
+			return err
+		}),
+	}
+	command.Flags().BoolVar(&strict, "strict", false, "fail for warnings, too")
+	return command
+}
+
+// lint examines all files together. It also returns their texts, so that lines can be shown.
+func (p *program) lint(paths []string) (linted, map[string]string, error) {
+	given, err := p.readPolicies(paths)
+	if err != nil {
+		return linted{}, nil, err
+	}
+	result := linted{Files: len(given.texts), Diagnostics: []policy.Diagnostic{}}
+	set := manifest.Parse(given.manifests...)
+	report, err := set.Report()
+	if err != nil {
+		return linted{}, nil, err
+	}
+	for _, found := range slices.Concat(report.Errors, report.Warnings) {
+		unread := found.Kind == "" && found.Field == "" // no YAML
+		if found.Lint != "" || unread || found.Code == manifest.Malformed && isLinted(found.Kind) {
+			result.Diagnostics = append(result.Diagnostics, diagnosticOf(found))
+		}
+	}
+	var files []*policy.File
+	for _, name := range given.policies {
+		file, mistakes := policy.ParseAll(name, []byte(given.texts[name]))
+		result.Diagnostics = append(result.Diagnostics, mistakes.Diagnostics()...)
+		if len(mistakes) == 0 {
+			files = append(files, file)
+		}
+	}
+	result.Diagnostics = append(result.Diagnostics, policy.Lint(report.Surroundings, files...)...)
+	policy.SortDiagnostics(result.Diagnostics)
+	for _, d := range result.Diagnostics {
+		if d.Severity == policy.SeverityError {
+			result.Errors++
+		} else {
+			result.Warnings++
+		}
+	}
+	return result, given.texts, nil
+}
+
+// isLinted reports whether findings in objects of a kind concern policies.
+func isLinted(kind string) bool { return kind == "Policy" || kind == "FactSource" }
+
+// diagnosticOf gives a finding in a manifest the form of those in policy files.
+func diagnosticOf(found *manifest.Error) policy.Diagnostic {
+	d := policy.Diagnostic{Severity: policy.SeverityError, Code: found.Lint, File: found.Position.File,
+		Line: found.Position.Line, Column: found.Position.Column, EndLine: found.End.Line, EndColumn: found.End.Column,
+		Message: found.Message, Remedy: found.Hint}
+	if found.Kind == "Policy" {
+		d.Policy = found.Name
+	}
+	if found.Code == manifest.Suspicious {
+		d.Severity = policy.SeverityWarning
+	}
+	if found.Lint == "" {
+		d.Code, d.Message = policy.Code("manifest-"+string(found.Code)), found.Object()+": "+found.Field+": "+found.Message
+	}
+	if d.EndLine == 0 {
+		d.EndLine, d.EndColumn = d.Line, d.Column
+	}
+	return d
+}
+
+// policySources are the files that commands about policies are given.
+type policySources struct {
+	policies  []string          // names of policy files, in order
+	manifests []manifest.Source // in order
+	texts     map[string]string // of all
+}
+
+// readPolicies reads policy files and manifests; of a directory, all of both.
+func (p *program) readPolicies(paths []string) (policySources, error) {
+	given := policySources{texts: map[string]string{}}
+	for _, path := range paths {
+		names := []string{path}
+		var manifests []string
+		about, err := os.Stat(path)
+		switch {
+		case path == "-":
+			names, manifests = nil, []string{path}
+		case err != nil:
+			return given, fmt.Errorf("read policies: %w", err)
+		case about.IsDir():
+			if names, manifests, err = policySourcesIn(path); err != nil {
+				return given, err
+			}
+		case filepath.Ext(path) != ".pol":
+			names, manifests = nil, []string{path}
+		}
+		if len(names)+len(manifests) == 0 {
+			return given, fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", path)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return given, fmt.Errorf("read policy: %w", err)
+			}
+			if _, twice := given.texts[name]; !twice {
+				given.policies = append(given.policies, name)
+			}
+			given.texts[name] = string(text)
+		}
+		sources, err := manifest.Read(p.stdin, manifests...)
+		if err != nil {
+			return given, err
+		}
+		for _, source := range sources {
+			if _, twice := given.texts[source.Name]; !twice {
+				given.manifests = append(given.manifests, source)
+			}
+			given.texts[source.Name] = source.Text
+		}
+	}
+	return given, nil
+}
+
+// policySourcesIn lists the policy files and the manifests of a directory.
+func policySourcesIn(directory string) (policies, manifests []string, err error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read policies: %w", err)
+	}
+	for _, entry := range entries {
+		name := filepath.Join(directory, entry.Name())
+		switch {
+		case entry.IsDir():
+		case filepath.Ext(name) == ".pol":
+			policies = append(policies, name)
+		case manifest.IsManifest(entry.Name()):
+			manifests = append(manifests, name)
+		}
+	}
+	return policies, manifests, nil
+}
+
+func printLinted(w io.Writer, result linted, texts map[string]string) {
+	for _, d := range result.Diagnostics {
+		fmt.Fprintf(w, "%s: %s: %s (%s)\n", manifest.Position{File: d.File, Line: d.Line, Column: d.Column}, d.Severity,
+			d.Message, d.Code)
+		printLine(w, texts[d.File], d.Line, d.Column)
+		if d.Remedy != "" {
+			fmt.Fprintf(w, "      = %s\n", d.Remedy)
+		}
+	}
+	fmt.Fprintf(w, "%s and %s in %s\n", counted(result.Errors, "error"), counted(result.Warnings, "warning"),
+		counted(result.Files, "file"))
+}
