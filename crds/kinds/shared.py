@@ -14,7 +14,6 @@ from crds.schema import (
     items,
     keyed,
     moment,
-    name,
     number,
     record,
     rule,

@@ -67,7 +67,7 @@ func spelled(t *rapid.T, literals []string, label string) string {
 }
 
 func identity(t rapid.TB, bodies ...string) ID {
-	template, err := CompileText("random", []byte(ruleText("read", bodies)))
+	template, err := CompileAccepted("random", []byte(ruleText("read", bodies)))
 	if err != nil {
 		t.Fatalf("%v in %s", err, bodies)
 	}
@@ -149,7 +149,7 @@ func TestBoundClausesKeepTheirMeaning(t *testing.T) {
 	admitted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		body := bodyText().Draw(t, "body")
-		template, err := CompileText("random", []byte("read :- "+body+"."))
+		template, err := CompileAccepted("random", []byte("read :- "+body+"."))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,7 +157,7 @@ func (l *linter) rule(name ruleName, clauses []lowered) {
 	seen := map[string]Position{}
 	for _, one := range clauses {
 		sound := l.clause(one)
-		arranged, satisfiable := arrange(slices.Clone(one.body), one.names, one.position)
+		arranged, satisfiable := one.bind(l.values())
 		if !satisfiable {
 			if sound {
 				l.never(one)
@@ -175,6 +175,15 @@ func (l *linter) rule(name ruleName, clauses []lowered) {
 			l.never(one)
 		}
 	}
+}
+
+// values stand for the parameters, whatever they are bound to.
+func (l *linter) values() []Value {
+	values := make([]Value, len(l.template.parameters))
+	for i := range values {
+		values[i] = Value{kind: kindParameter, number: int64(i)}
+	}
+	return values
 }
 
 func (l *linter) never(one lowered) {
@@ -203,7 +212,7 @@ func (l *linter) obligations(obligations []loweredObligation) {
 	for _, o := range obligations {
 		for _, exit := range o.exits {
 			sound := l.clause(exit.condition)
-			_, satisfiable := arrange(slices.Clone(exit.condition.body), exit.condition.names, exit.condition.position)
+			_, satisfiable := exit.condition.bind(l.values())
 			if sound && (!satisfiable || l.contradicts(exit.condition.body)) {
 				l.report(SeverityWarning, CodeNeverHolds, exit.condition.rangeOf(),
 					"remove it, or correct the literals that contradict each other", "the exit can never be taken")
