@@ -25,8 +25,8 @@ _SEALED_LENGTH = 1 << 19
 _BASE64 = r"^[A-Za-z0-9+/]+={0,2}$"
 _PLACE = r"^[0-9]{1,19}-[0-9a-f]{16}$"
 _KINDS = (
-    "decision", "denial", "binding", "session", "taint", "bundle", "fact", "mode", "task", "analysis", "recovery",
-    "reading", "retention",
+    "decision", "denial", "binding", "session", "taint", "bundle", "fact", "document", "mode", "task", "analysis",
+    "recovery", "reading", "retention",
 )  # fmt: skip
 _RECORDS = 1000
 

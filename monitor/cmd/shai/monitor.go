@@ -33,6 +33,7 @@ type monitorFlags struct {
 	logFormat                     string
 	taskIDs, taskRegistry         string
 	giveData, noLearning          bool
+	noIngest                      bool
 	auditSize                     string
 	sessions                      pipeline.SessionLimits
 }
@@ -93,6 +94,8 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.BoolVar(&flags.noLearning, "no-learning", false,
 		"do not add accesses that the analysis did not foresee to the sets of running sessions, for measurements: "+
 			"the monitor decides on each of them every time")
+	f.BoolVar(&flags.noIngest, "no-ingest", false,
+		"do not catalogue documents that come, change or go by themselves: only shai apply and shai ingest do")
 	f.StringVar(&flags.auditSize, "audit-size", "4GiB",
 		"size of the audit log, such as 500MiB; the monitor removes its oldest records when it has more")
 	f.IntVar(&flags.sessions.PerUser, "sessions-per-user", 0,
@@ -133,7 +136,8 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
 		Page:    flags.page,
 		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, NoLearning: flags.noLearning,
-		Version: edition.Version(),
+		NoIngest: flags.noIngest,
+		Version:  edition.Version(),
 	}
 	if options.Data, err = realDirectory(flags.data); err != nil {
 		return options, fmt.Errorf("--data: %w; make it, or name another", err)

@@ -73,6 +73,8 @@ func TestMonitorOptions(t *testing.T) {
 			}},
 		{name: "nothing is learnt", words: []string{"--no-learning"},
 			change: func(o *monitor.Options) { o.NoLearning = true }},
+		{name: "nothing is ingested", words: []string{"--no-ingest"},
+			change: func(o *monitor.Options) { o.NoIngest = true }},
 		{name: "users of the system", words: []string{"--task-ids", "0-80000"},
 			fails: "--task-ids: 0-80000 contains users of the system"},
 		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},

@@ -97,7 +97,7 @@ with "shai status", "shai explain" and "shai audit".`,
 		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(),
 		p.readersCommand(),
 		p.policyCommand(),
-		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
+		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.ingestCommand(), p.pipelineCommand(), p.taskCommand(),
 		p.reportCommand(), p.statusCommand(), p.metricsCommand(), p.topCommand(), p.restoreCommand(),
 		p.validateCommand(), p.keyValueCommand(), p.versionCommand(),
 	)

@@ -207,20 +207,28 @@ func (u *update) classes(change *catalog.Change) {
 		if !u.old.plan.uses(info.Set) {
 			continue
 		}
-		for i, c := range u.instances {
-			task := u.old.plan.task(c.Instance.Task)
-			if task == nil || u.fresh[i] {
-				continue
-			}
-			if u.old.plan.lists(task.Reads, info.Set) {
-				d := u.at(i)
-				d.mark(&d.reads, class)
-			}
-			if u.old.plan.lists(task.Writes, info.Set) {
-				d := u.at(i)
-				d.mark(&d.writes, class)
+		for i := range u.instances {
+			if !u.fresh[i] {
+				u.mark(i, class)
 			}
 		}
+	}
+}
+
+// mark marks a class for one instance, if it is expected to use it.
+func (u *update) mark(i int, class uint32) {
+	task := u.old.plan.task(u.instances[i].Instance.Task)
+	if task == nil {
+		return
+	}
+	set := u.engine.state.Class(class).Set
+	if u.old.plan.lists(task.Reads, set) {
+		d := u.at(i)
+		d.mark(&d.reads, class)
+	}
+	if u.old.plan.lists(task.Writes, set) {
+		d := u.at(i)
+		d.mark(&d.writes, class)
 	}
 }
 

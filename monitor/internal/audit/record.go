@@ -27,6 +27,7 @@ const (
 	Taint     = records.Taint
 	Bundle    = records.Bundle
 	Fact      = records.Fact
+	Document  = records.Document
 	Mode      = records.Mode
 	Task      = records.Task
 	Analysis  = records.Analysis

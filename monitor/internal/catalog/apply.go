@@ -177,7 +177,7 @@ func (d *draft) reclassifyAll() error {
 	var moves []entry
 	err := d.tx.Bucket(bucketConduits).ForEach(func(key, value []byte) error {
 		record, err := decodeConduit(value)
-		if err != nil {
+		if err != nil || record.isRetired {
 			return err
 		}
 		to, err := d.classify(record.name)

@@ -258,10 +258,18 @@ func loadConduits(bucket *bbolt.Bucket, classes []ClassInfo) (*conduitTable, err
 type conduitRecord struct {
 	class uint32
 	name  string
+	// isRetired says that the name is another conduit's now, or nobody's. The class is 0.
+	isRetired bool
 }
 
+// flagRetired is set in the first byte of the records of such conduits.
+const flagRetired = 1
+
 func (r conduitRecord) encode() []byte {
-	out := make([]byte, 5, 5+len(r.name)) // the first byte is reserved
+	out := make([]byte, 5, 5+len(r.name))
+	if r.isRetired {
+		out[0] = flagRetired
+	}
 	binary.LittleEndian.PutUint32(out[1:], r.class)
 	return append(out, r.name...)
 }
@@ -270,7 +278,8 @@ func decodeConduit(value []byte) (conduitRecord, error) {
 	if len(value) < 6 {
 		return conduitRecord{}, fmt.Errorf("conduit record of %d bytes", len(value))
 	}
-	return conduitRecord{class: binary.LittleEndian.Uint32(value[1:]), name: string(value[5:])}, nil
+	return conduitRecord{class: binary.LittleEndian.Uint32(value[1:]), name: string(value[5:]),
+		isRetired: value[0]&flagRetired != 0}, nil
 }
 
 func (c *Catalog) nameOf(id uint32) (name string, ok bool) {

@@ -23,6 +23,11 @@ const (
 	namedText = `policy named { read :- concat(L, "list/", this), L says open(). }`
 )
 
+const (
+	aliceFirst  = "/corpus/private/alice/1"
+	aliceSecond = "/corpus/private/alice/2"
+)
+
 func testBundle(hash string) Bundle {
 	return Bundle{
 		Hash: hash, Manifest: []byte("manifest"),

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,11 +22,18 @@ import (
 // has such marks. Its events name a directory by its handle, which is compared with the
 // handles of the marked ones.
 type notifier struct {
-	data  int // the data directory
-	file  *os.File
-	paths map[string]string // by handle; as known, guarded by View.mu
-	known map[string]bool   // paths that are marked
+	data      int        // the data directory
+	reporting sync.Mutex // held from before events are read until they are reported
+	file      *os.File
+	paths     map[string]string // by handle; as all maps here, guarded by View.mu
+	marks     map[string]string // handles, by path
+	known     map[string]bool   // paths that are certain to be marked
 }
+
+// maxMarked limits the directories that are marked. Each keeps some kilobytes of the kernel's
+// memory, and who writes into a directory of documents can make others in it. What is beyond is
+// found by sweeps.
+const maxMarked = 1 << 18
 
 // Flags of the notification group. With CAP_SYS_ADMIN, neither the queue nor the number of
 // marks is limited.
@@ -33,9 +41,10 @@ const (
 	notifierFlags     = unix.FAN_CLASS_NOTIF | unix.FAN_REPORT_DFID_NAME | unix.FAN_CLOEXEC | unix.FAN_NONBLOCK
 	notifierUnlimited = unix.FAN_UNLIMITED_QUEUE | unix.FAN_UNLIMITED_MARKS
 
-	nameEvents    = unix.FAN_DELETE | unix.FAN_MOVED_FROM | unix.FAN_MOVED_TO
+	nameEvents    = unix.FAN_CREATE | unix.FAN_DELETE | unix.FAN_MOVED_FROM | unix.FAN_MOVED_TO
 	contentEvents = unix.FAN_MODIFY
-	markedEvents  = nameEvents | contentEvents | unix.FAN_ONDIR | unix.FAN_EVENT_ON_CHILD
+	wholeEvents   = unix.FAN_CLOSE_WRITE | unix.FAN_MOVED_TO // after which a file may be whole
+	markedEvents  = nameEvents | contentEvents | wholeEvents | unix.FAN_ONDIR | unix.FAN_EVENT_ON_CHILD
 
 	handleOnly = 0x200 // AT_HANDLE_FID: a handle to compare, which file systems have that cannot open it
 )
@@ -49,7 +58,7 @@ func newNotifier(data int) (*notifier, error) {
 		return nil, fmt.Errorf("fanotify: %w", err)
 	}
 	n := &notifier{data: data, file: os.NewFile(uintptr(group), "fanotify"), paths: map[string]string{},
-		known: map[string]bool{}}
+		marks: map[string]string{}, known: map[string]bool{}}
 	if err := n.add("."); err != nil {
 		_ = n.file.Close()
 		return nil, err
@@ -71,6 +80,9 @@ func (n *notifier) add(directory string) error {
 		return nil // nothing is there; it would have to be moved there, which is reported
 	}
 	defer unix.Close(descriptor)
+	if _, marked := n.marks[directory]; !marked && len(n.marks) >= maxMarked {
+		return fmt.Errorf("watch directory %s: %d are watched already", directory, maxMarked)
+	}
 	err = unix.FanotifyMark(int(n.file.Fd()), unix.FAN_MARK_ADD|unix.FAN_MARK_ONLYDIR, markedEvents, descriptor, ".")
 	if err != nil {
 		return fmt.Errorf("watch directory %s: %w", directory, err)
@@ -82,9 +94,19 @@ func (n *notifier) add(directory string) error {
 	if err != nil {
 		return fmt.Errorf("watch directory %s: %w", directory, err)
 	}
-	n.paths[handleKey(handle.Type(), handle.Bytes())] = directory
-	n.known[directory] = true
+	n.drop(directory)
+	key := handleKey(handle.Type(), handle.Bytes())
+	n.paths[key], n.marks[directory], n.known[directory] = directory, key, true
 	return nil
+}
+
+// drop forgets the directory that was marked at a path. Its mark goes with it.
+func (n *notifier) drop(directory string) {
+	if key, marked := n.marks[directory]; marked && n.paths[key] == directory {
+		delete(n.paths, key)
+	}
+	delete(n.marks, directory)
+	delete(n.known, directory)
 }
 
 // ensure is add, unless the directory is marked already.
@@ -116,16 +138,39 @@ func (n *notifier) close() error { return n.file.Close() }
 
 // run reports until close.
 func (n *notifier) run(report func([]happening)) {
-	buffer := make([]byte, 1<<16)
-	for {
-		size, err := n.file.Read(buffer)
-		if err != nil {
-			return // closed; the group fails in no other way
-		}
-		if all := happenings(buffer[:size]); len(all) > 0 {
-			report(all)
-		}
+	connection, err := n.file.SyscallConn()
+	if err != nil {
+		return // closed
 	}
+	buffer := make([]byte, 1<<16)
+	for err == nil {
+		err = connection.Read(func(descriptor uintptr) (done bool) {
+			n.reporting.Lock()
+			defer n.reporting.Unlock()
+			size, err := unix.Read(int(descriptor), buffer)
+			if err != nil {
+				return !errors.Is(err, unix.EAGAIN) // the group fails in no other way
+			}
+			if all := happenings(buffer[:size]); len(all) > 0 {
+				report(all)
+			}
+			return true
+		})
+	}
+}
+
+// isSettled reports whether all that has happened was reported.
+func (n *notifier) isSettled() bool {
+	n.reporting.Lock()
+	defer n.reporting.Unlock()
+	waiting := 0
+	connection, err := n.file.SyscallConn()
+	if err == nil {
+		err = connection.Control(func(descriptor uintptr) {
+			waiting, _ = unix.IoctlGetInt(int(descriptor), unix.TIOCINQ) // FIONREAD by its other name
+		})
+	}
+	return err != nil || waiting == 0
 }
 
 // Layout of events (fanotify(7)): metadata, then records of information, of which one has
@@ -155,6 +200,7 @@ func happenings(events []byte) (all []happening) {
 		}
 		one.isTree = mask&unix.FAN_ONDIR != 0
 		one.isContent = mask&contentEvents != 0
+		one.isWhole = mask&wholeEvents != 0
 		all = append(all, one)
 	}
 	return all

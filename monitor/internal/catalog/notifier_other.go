@@ -16,6 +16,8 @@ func newNotifier(int) (*notifier, error) {
 
 func (*notifier) ensure(string) error             { return nil }
 func (*notifier) forget(string)                   {}
+func (*notifier) drop(string)                     {}
 func (*notifier) directory(string) (string, bool) { return "", false }
 func (*notifier) run(func([]happening))           {}
+func (*notifier) isSettled() bool                 { return true }
 func (*notifier) close() error                    { return nil }

@@ -153,11 +153,18 @@ func (s *sweep) linkOne(id, class uint32) error {
 		s.repairs.Absent++
 		return nil
 	}
-	s.repairs.Linked++
 	if err := s.view.mkdirFor(class, id); err != nil {
 		return err
 	}
-	return s.view.linkAt(s.parent, base, document{name, s.state.Class(class).Set}, linkPath(class, id))
+	err = s.view.linkAt(s.parent, base, document{name, s.state.Class(class).Set}, linkPath(class, id))
+	if errors.Is(err, errNoDocument) { // who can write there must not keep the monitor from starting
+		if s.repairs.Refused++; s.repairs.First == nil {
+			s.repairs.First = err
+		}
+		return nil
+	}
+	s.repairs.Linked++
+	return err
 }
 
 // judgeLinked checks a document that is linked already: its mode may have changed.
@@ -183,7 +190,7 @@ func (s *sweep) locate(name string) (base string, there bool, err error) {
 		return filepath.Base(name), true, nil
 	}
 	descriptor, base, err := s.view.parent(name)
-	if errors.Is(err, unix.ENOENT) {
+	if isAbsent(err) {
 		return "", false, nil
 	}
 	if err != nil {

@@ -31,6 +31,10 @@ type View struct {
 	readers    Readers
 	unreadable map[string]*Unreadable // by set
 
+	arrivals arrivals
+	scanning sync.Mutex               // before Catalog.writing and mu
+	scanned  map[string]unix.Timespec // when the directories for documents changed before they were read, by path
+
 	watch       Watch
 	notifier    *notifier // nil: documents are not watched
 	notified    sync.WaitGroup
@@ -59,7 +63,8 @@ func (c *Catalog) AttachView(data, path string) (*View, error) {
 	if err := os.Chmod(path, viewMode); err != nil { // independently of the umask
 		return nil, fmt.Errorf("open view to tasks: %w", err)
 	}
-	v := &View{catalog: c, path: path, made: make(map[string]bool), unreadable: make(map[string]*Unreadable)}
+	v := &View{catalog: c, path: path, made: make(map[string]bool), unreadable: make(map[string]*Unreadable),
+		arrivals: newArrivals(), scanned: make(map[string]unix.Timespec)}
 	var err error
 	if v.data, err = openDirectory(data); err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
@@ -224,7 +229,7 @@ func (v *View) link(state *State, id, class uint32) error {
 		return fmt.Errorf("conduit %d has no name", id)
 	}
 	parent, base, err := v.parent(name)
-	if errors.Is(err, unix.ENOENT) {
+	if isAbsent(err) {
 		return nil
 	}
 	if err != nil {
@@ -239,36 +244,6 @@ func (v *View) link(state *State, id, class uint32) error {
 
 // document is a file to link.
 type document struct{ name, set string }
-
-// linkAt links the file base of a directory. It then checks the link, not the file that
-// was there before: only a regular file may be in the view.
-func (v *View) linkAt(parent int, base string, what document, target string) error {
-	if err := v.give(what.set, parent, base, 1); err != nil {
-		return err
-	}
-	err := unix.Linkat(parent, base, int(v.root.Fd()), target, 0)
-	if errors.Is(err, unix.EEXIST) {
-		if err = v.unlink(target); err == nil {
-			err = unix.Linkat(parent, base, int(v.root.Fd()), target, 0)
-		}
-	}
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("link document %s: %w", what.name, diskFull(err))
-	}
-	var info unix.Stat_t
-	if err := unix.Fstatat(int(v.root.Fd()), target, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return fmt.Errorf("check link of %s: %w", what.name, err)
-	}
-	if info.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind",
-			what.name), v.unlink(target))
-	}
-	v.judge(what.set, what.name, &info)
-	return nil
-}
 
 // parent opens the directory of a document, which is watched before: a document that
 // changes after it was found is reported.
@@ -295,6 +270,10 @@ type Repairs struct {
 	Removed   uint64 // links that should not have been there, or named another file
 	Absent    uint64 // conduits whose document does not exist
 	Entries   uint64 // entries of the class table that were wrong
+	// Refused counts conduits at whose names there is no document, but something else, and First
+	// says what there is at one of them.
+	Refused uint64
+	First   error
 }
 
 // Verify makes the view and the class table agree with the catalog: it removes links that

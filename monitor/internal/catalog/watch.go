@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
@@ -29,17 +30,21 @@ type Watch struct {
 }
 
 // Withheld is a document that is no longer the one that was catalogued. It has no link in
-// the view until the next Verify.
+// the view until it is catalogued again: see [View.Ingest].
 type Withheld struct {
 	Name   string
 	Reason string // "removed", "replaced" or "changed"
 }
+
+// changed is the reason for which a document is withheld whose content was written to.
+const changed = "changed"
 
 // happening is something that happened in a directory of the data directory.
 type happening struct {
 	handle    string // of the directory, as the notifier knows it
 	name      string // in the directory
 	isContent bool   // the content of a file changed, not a name
+	isWhole   bool   // a file was moved there, or who has written to it has closed it
 	isTree    bool   // the name is that of a directory
 	isLost    bool   // happenings were lost: anything may have happened
 }
@@ -92,6 +97,7 @@ func (v *View) compareAfter(state *State, one happening) (withheld []Withheld) {
 	directory, known := v.notifier.directory(one.handle)
 	if one.isLost {
 		directory, one.name, one.isTree = ".", "", true
+		v.arrivals.addAll()
 	} else if !known {
 		return nil
 	}
@@ -100,14 +106,43 @@ func (v *View) compareAfter(state *State, one happening) (withheld []Withheld) {
 		if id, known := v.catalog.idOf("/" + relative); known {
 			withheld = v.compare(withheld, state, id, "/"+relative, one.isContent)
 		}
+		v.arrive(state, "/"+relative, one.isWhole, withheld)
 		return withheld
 	}
 	v.notifier.forget(relative) // another directory may be in its place
 	v.catalog.eachBeneath(path.Join("/", relative), func(id uint32, name string) {
 		v.watchDirectory(path.Dir(name)[1:])
-		withheld = v.compare(withheld, state, id, name, false)
+		before := len(withheld)
+		if withheld = v.compare(withheld, state, id, name, false); len(withheld) > before {
+			v.arrivals.add(name)
+		}
 	})
+	v.arrivals.addTree(relative)
 	return withheld
+}
+
+// settleTime limits how long Settle waits while there is always something new.
+const settleTime = time.Second
+
+// Settle returns when what has happened to documents before has been noticed. A file that was
+// written and then catalogued would otherwise be withheld because of the write.
+func (v *View) Settle() {
+	for begun := time.Now(); v.notifier != nil && !v.notifier.isSettled() && time.Since(begun) < settleTime; {
+		time.Sleep(time.Millisecond) // the kernel tells nobody that a queue is empty
+	}
+}
+
+// arrive notes that a file is to be looked at: if it is whole, soon; if it is withheld since its
+// content changes, when it is closed, or by the next sweep (truncate(2) does not open it).
+func (v *View) arrive(state *State, name string, isWhole bool, withheld []Withheld) {
+	switch {
+	case isWhole && state.isIngress(name):
+		v.arrivals.add(name)
+	case len(withheld) > 0 && withheld[0].Reason == changed:
+		v.arrivals.addLater(name)
+	case len(withheld) > 0:
+		v.arrivals.add(name)
+	}
 }
 
 // eachBeneath calls yield with the conduits beneath a directory.
@@ -141,7 +176,7 @@ func (v *View) compare(withheld []Withheld, state *State, id uint32, name string
 	case there.Dev != linked.Dev || there.Ino != linked.Ino:
 		reason = "replaced"
 	case isContent && !v.watch.Written(state.Class(class).Set):
-		reason = "changed"
+		reason = changed
 	default:
 		return withheld
 	}

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // fileSystems are those on which documents are watched. Each returns a directory.
@@ -58,11 +61,7 @@ type watched struct {
 	withheld chan Withheld
 }
 
-const (
-	aliceFirst  = "/corpus/private/alice/1"
-	aliceSecond = "/corpus/private/alice/2"
-	sentinel    = "/corpus/public/sentinel"
-)
+const sentinel = "/corpus/public/sentinel"
 
 func newWatched(t *testing.T, root string, written bool) *watched {
 	t.Helper()
@@ -185,4 +184,144 @@ func TestWatch(t *testing.T) {
 			})
 		}
 	}
+}
+
+// newFollowing returns a watched view that follows its files.
+func newFollowing(t *testing.T, root string) *watched {
+	w := newWatched(t, root, false)
+	w.view.watch.Withheld = func(Withheld) {}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.view.Follow(ctx, func(names []string) error {
+			_, err := w.view.Ingest(names)
+			return err
+		}, func(err error) { t.Error(err) })
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return w
+}
+
+// follows waits until a file is the document of its name, or no document has the name.
+func (w *watched) follows(name string) {
+	w.t.Helper()
+	waiting.Until(w.t, "the catalog follows "+name, func() bool {
+		var file unix.Stat_t
+		exists := unix.Lstat(w.path(name), &file) == nil
+		id, known := w.catalog.idOf(name)
+		if !exists || !known {
+			return exists == known
+		}
+		var linked unix.Stat_t
+		err := unix.Lstat(filepath.Join(w.view.path, linkPath(w.catalog.State().ClassOf(id), id)), &linked)
+		return err == nil && linked.Ino == file.Ino
+	})
+}
+
+// What is reported is followed at once; nothing of it waits for a sweep.
+func TestFollow(t *testing.T) {
+	fresh, deep := "/corpus/public/fresh", "/corpus/private/dave/a/b/c/1"
+	write := func(w *watched, name string) {
+		w.must(os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+		w.must(os.WriteFile(w.path(name), []byte("text of "+name), 0o600))
+	}
+	tests := map[string]struct {
+		do      func(w *watched)
+		names   []string
+		renewed bool // the first of names has another number afterwards
+	}{
+		"new file":      {do: func(w *watched) { write(w, fresh) }, names: []string{fresh}},
+		"new directory": {do: func(w *watched) { write(w, deep) }, names: []string{deep}},
+		"moved in": {do: func(w *watched) {
+			write(w, "/elsewhere")
+			w.must(os.Rename(w.path("/elsewhere"), w.path(fresh)))
+		}, names: []string{fresh}},
+		"tree moved in": {do: func(w *watched) {
+			write(w, "/tree/a/1")
+			w.must(os.Rename(w.path("/tree"), w.path("/corpus/private/erin")))
+		}, names: []string{"/corpus/private/erin/a/1"}},
+		"removed": {do: func(w *watched) { w.must(os.Remove(w.path(aliceFirst))) }, names: []string{aliceFirst}},
+		"replaced": {do: func(w *watched) {
+			write(w, "/elsewhere")
+			w.must(os.Rename(w.path("/elsewhere"), w.path(aliceFirst)))
+		}, names: []string{aliceFirst}, renewed: true},
+		"written to": {do: func(w *watched) { write(w, aliceFirst) }, names: []string{aliceFirst}, renewed: true},
+		"tree removed": {do: func(w *watched) { w.must(os.RemoveAll(w.path("/corpus/private/alice"))) },
+			names: []string{aliceFirst, aliceSecond}},
+		"tree moved": {do: func(w *watched) {
+			w.must(os.Rename(w.path("/corpus/private/alice"), w.path("/corpus/private/frank")))
+		}, names: []string{aliceFirst, "/corpus/private/frank/1"}},
+		"file and directory exchanged": {do: func(w *watched) {
+			w.must(os.Mkdir(w.path("/corpus/private/alice/d"), 0o755))
+			write(w, "/corpus/private/alice/d/x")
+			w.must(unix.Renameat2(unix.AT_FDCWD, w.path("/corpus/private/alice/d"), unix.AT_FDCWD, w.path(aliceFirst),
+				unix.RENAME_EXCHANGE))
+		}, names: []string{aliceFirst + "/x", "/corpus/private/alice/d"}},
+	}
+	for system, directory := range fileSystems {
+		for name, test := range tests {
+			t.Run(system+"/"+name, func(t *testing.T) {
+				w := newFollowing(t, directory(t))
+				before, _ := w.catalog.idOf(test.names[0])
+				test.do(w)
+				if test.renewed {
+					waiting.Until(t, "it has another number", func() bool {
+						now, _ := w.catalog.idOf(test.names[0])
+						return now > before
+					})
+				}
+				for _, name := range test.names {
+					w.follows(name)
+				}
+			})
+		}
+	}
+}
+
+// What is not reported is found by a sweep.
+func TestSweepFindsWhatIsNotReported(t *testing.T) {
+	w := newFollowing(t, t.TempDir())
+	linked, made := "/corpus/public/linked", "/corpus/public/made"
+	w.must(os.WriteFile(w.path("/outside"), []byte("x"), 0o600))
+	w.must(os.Link(w.path("/outside"), w.path(linked)))
+	w.must(os.Chmod(w.path("/corpus/public"), 0o755))
+	w.must(unix.Mknod(w.path(made), unix.S_IFREG|0o600, 0))
+	w.must(os.Truncate(w.path(aliceFirst), 0))
+	waiting.Until(t, "the change is noticed", func() bool { return !w.isLinked(aliceFirst) })
+	w.view.Sweep()
+	for _, name := range []string{linked, made, aliceFirst} {
+		w.follows(name)
+	}
+}
+
+// An uploader who renames directories for ever neither stops the monitor nor hides a file.
+func TestFollowEndures(t *testing.T) {
+	w := newFollowing(t, t.TempDir())
+	done, ended := make(chan struct{}), make(chan struct{})
+	a, b := w.path("/corpus/private/alice"), w.path("/corpus/private/bob")
+	go func() {
+		defer close(ended)
+		for {
+			for _, move := range [][2]string{{a, b}, {b, a}} {
+				if err := os.Rename(move[0], move[1]); err != nil {
+					t.Error(err)
+				}
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	}()
+	for n := range 20 {
+		name := fmt.Sprint("/corpus/public/during", n)
+		w.must(os.WriteFile(w.path(name), []byte("x"), 0o600))
+		w.follows(name)
+	}
+	close(done)
+	<-ended
+	w.follows(aliceFirst)
+	w.follows("/corpus/private/bob/1")
 }

@@ -33,6 +33,8 @@ func init() { // the functions refer to the table's type by way of player.do
 		"apply":      (*player).applies,
 		"analyze":    func(p *player, _ string) string { return p.showAnalysis(p.analyze()) },
 		"facts":      (*player).changesFacts,
+		"ingest":     (*player).ingests,
+		"background": (*player).follows,
 		"mode":       (*player).setsMode,
 		"run":        (*player).runs,
 		"restart":    (*player).restarts,

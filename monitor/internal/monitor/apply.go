@@ -57,6 +57,7 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	}
 	result.Warnings = slices.Concat(result.Warnings, s.unreadable, m.analyzeAgain(m.context))
 	m.requestSnapshot()
+	m.view.Sweep() // there may be other directories for documents
 	inForce := m.state().Bundle()
 	result.Version, result.Hash = inForce.Version, inForce.Hash
 	return result, nil

@@ -40,6 +40,7 @@ type Options struct {
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
 	GiveData                   bool              // give documents to the group of the tasks that read them
 	NoLearning                 bool              // capability sets do not grow while sessions use them
+	NoIngest                   bool              // files are catalogued by Apply and Ingest only
 	AuditSize                  int64             // bytes; the audit log removes its oldest records beyond; 0: 4 GiB
 	Version                    string
 	Logger                     *slog.Logger
@@ -74,8 +75,9 @@ type Monitor struct {
 	// superuser's monitor asks.
 	separatesTasks func() bool
 
-	sources *followed // sources of facts that are fetched
-	learner *learner  // accesses that no analysis has foreseen
+	sources   *followed  // sources of facts that are fetched
+	learner   *learner   // accesses that no analysis has foreseen
+	postponed *postponed // classes on which analyses have not decided yet
 
 	changing sync.Mutex // one change of bundle, facts or analysis at a time
 

@@ -78,6 +78,12 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.watching.Go(func() { m.watchExpiry(watch) })
 	m.watching.Go(func() { m.watchSnapshots(watch) })
 	m.watching.Go(func() { m.watchUnforeseen(watch) })
+	if !options.NoLearning {
+		m.watching.Go(func() { m.watchPostponed(watch) })
+	}
+	if !options.NoIngest {
+		m.watching.Go(func() { m.watchIngress(watch) })
+	}
 	log := m.audit
 	m.watching.Go(func() { m.watchAudit(watch, log) })
 	return m, nil
@@ -101,7 +107,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		metrics:  metrics.New(),
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
 		pipelines: map[string]*pipeline.Pipeline{}, analyses: map[string]*analyzed{},
-		runs: map[string]*analysisRuns{}, learner: newLearner(),
+		runs: map[string]*analysisRuns{}, learner: newLearner(), postponed: newPostponed(),
 	}
 	m.sources = newFollowed(m)
 	m.separatesTasks = sync.OnceValue(m.findSeparation)
@@ -212,9 +218,11 @@ func (m *Monitor) recover(ctx context.Context) error {
 	if err := m.assignUsers(m.pipelines); err != nil {
 		return fmt.Errorf("recover bundle: %w", err)
 	}
-	if _, err := m.view.Verify(ctx, nil); err != nil {
+	repairs, err := m.view.Verify(ctx, nil)
+	if err != nil {
 		return fmt.Errorf("recover view: %w", err)
 	}
+	m.refusedDocuments(repairs)
 	m.reportUnreadable()
 	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {

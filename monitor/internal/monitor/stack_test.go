@@ -56,6 +56,7 @@ func newStack(t testing.TB) *stack {
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
 		Supervisor: given.supervisor, TaskIDs: taskUsers(root),
+		NoIngest: true, // a test says when its documents come
 		// Of four workers: who connects again at once has a session more until the last one has ended.
 		Sessions: pipeline.SessionLimits{PerUser: 3},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),

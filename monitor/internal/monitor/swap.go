@@ -232,14 +232,16 @@ func (s *swap) start() error {
 // registerFiles registers the documents that the rules cover, and links them.
 func (s *swap) registerFiles() error {
 	m := s.monitor
+	m.view.Settle()
 	_, change, err := m.catalog.RegisterFiles(m.context, m.options.Data, nil)
 	if err != nil && !errors.Is(err, catalog.ErrView) {
 		return err
 	}
-	if _, err := m.view.Verify(m.context, nil); err != nil {
+	repairs, err := m.view.Verify(m.context, nil)
+	if err != nil {
 		return fmt.Errorf("link documents: %w", err)
 	}
-	s.unreadable = m.reportUnreadable()
+	s.unreadable = append(m.reportUnreadable(), m.refusedDocuments(repairs)...)
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
 	s.follow(change)

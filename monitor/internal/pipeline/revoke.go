@@ -77,6 +77,11 @@ func (p *Pipeline) revoke(affected []analysis.Affected) int {
 			lost[one.Instance.Name()] = true
 		}
 	}
+	return p.endInstances(lost)
+}
+
+// endInstances ends the live sessions of some instances.
+func (p *Pipeline) endInstances(lost map[string]bool) int {
 	if len(lost) == 0 {
 		return 0
 	}
@@ -86,6 +91,33 @@ func (p *Pipeline) revoke(affected []analysis.Affected) int {
 			p.tellRevoked(instance)
 		}
 	})
+}
+
+// HasStale reports whether a live session keeps, by lazy revocation, one of some classes that its
+// instance has lost.
+func (p *Pipeline) HasStale(classes []uint32) bool { return len(p.staleHolders(classes)) > 0 }
+
+// EndStale ends the sessions that HasStale is about, when documents come into these classes: what a
+// session keeps is what it could read when it lost the access, and not what is new. It returns
+// their number. The caller holds Binding.
+func (p *Pipeline) EndStale(classes []uint32) (reset int) {
+	return p.endInstances(p.staleHolders(classes))
+}
+
+// staleHolders returns the instances of such sessions.
+func (p *Pipeline) staleHolders(classes []uint32) map[string]bool {
+	holders := map[string]bool{}
+	p.stale.former.Range(func(key, _ any) bool {
+		former := key.(*capabilitySet)
+		now := p.setOf(former.subject.Instance)
+		if former.holding.sessions.Load() > 0 && slices.ContainsFunc(classes, func(class uint32) bool {
+			return former.holdsClass(class) && (now == nil || !now.holdsClass(class))
+		}) {
+			holders[former.subject.Instance] = true
+		}
+		return true
+	})
+	return holders
 }
 
 // EndMoved ends sessions whose address is in another region than when they began: those

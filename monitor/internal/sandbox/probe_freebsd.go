@@ -50,7 +50,7 @@ const moduleVersion = 2
 
 // documentWatch does not concern the confinement of tasks.
 var documentWatch = Feature{Name: "fanotify", Found: "missing", Needed: "Linux 5.13",
-	Effect: "documents changed behind the monitor's back are withheld at once, otherwise at the next apply"}
+	Effect: "documents that come, change or go are followed at once, otherwise by sweeps, within minutes"}
 
 func module() Feature {
 	feature := Feature{Name: "shai.ko", Found: "not loaded",

@@ -55,7 +55,7 @@ func documentWatch() Feature {
 		unix.Close(group)
 	}
 	return Feature{Name: "fanotify", Found: found(err == nil, "present"), Needed: "Linux 5.13", Present: err == nil,
-		Effect: "documents changed behind the monitor's back are withheld at once, otherwise at the next apply"}
+		Effect: "documents that come, change or go are followed at once, otherwise by sweeps, within minutes"}
 }
 
 func found(present bool, text string) string {

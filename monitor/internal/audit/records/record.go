@@ -22,6 +22,7 @@ const (
 	Taint    Kind = "taint"    // an instance raised its taint
 	Bundle   Kind = "bundle"   // another bundle came into force
 	Fact     Kind = "fact"     // facts were added or removed
+	Document Kind = "document" // documents were added, renewed or removed
 	Mode     Kind = "mode"     // a pipeline's mode was switched
 	Task     Kind = "task"     // a task started or ended
 	Analysis Kind = "analysis" // an analysis came into force
@@ -34,7 +35,7 @@ const (
 
 // Kinds lists all kinds.
 var Kinds = [...]Kind{
-	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery, Reading, Retention,
+	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Document, Mode, Task, Analysis, Recovery, Reading, Retention,
 }
 
 // KindNames returns the names of all kinds.

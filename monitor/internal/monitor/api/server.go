@@ -87,6 +87,7 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"GET /v1/audit":                                 h.query,
 		"GET /v1/audit/verification":                    h.verify,
 		"POST /v1/facts":                                h.facts,
+		"POST /v1/documents":                            h.ingest,
 		"PUT /v1/pipelines/{pipeline}/mode":             h.mode,
 		"POST /v1/pipelines/{pipeline}/tasks/{do}":      h.task,
 		"GET /v1/pipelines/{pipeline}/tasks/{task}/log": h.taskLog,

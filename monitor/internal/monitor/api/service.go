@@ -62,6 +62,10 @@ type Calls interface {
 	// ChangeFacts removes, then adds, in one step: no decision sees only a part of it.
 	ChangeFacts(ctx context.Context, change FactChange) (FactResult, error)
 
+	// Ingest catalogues files as they are: new, changed or gone. It is not one step: what was
+	// catalogued before an error, or before ctx ends, stays so. progress is as for Analyze.
+	Ingest(ctx context.Context, request IngestRequest, progress func(Progress)) (IngestResult, error)
+
 	// SetMode switches a pipeline's mode: "baseline", "dynamic", "dynamic-lazy", "shai" or "audit".
 	SetMode(ctx context.Context, pipeline, mode string) (PipelineStatus, error)
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -214,6 +215,28 @@ func (s *Service) Readers(_ context.Context, request api.ReadersRequest) (api.Re
 			{Task: "worker", Principal: "bob", Regions: []string{"de"}},
 		},
 	}, s.call("readers %+v", request)
+}
+
+// Ingest implements [api.Service]. A path with "refused" in it is refused.
+func (s *Service) Ingest(_ context.Context, request api.IngestRequest, progress func(api.Progress)) (api.IngestResult,
+	error) {
+	if err := s.call("ingest %q, remove %t", request.Paths, request.Remove); err != nil {
+		return api.IngestResult{}, err
+	}
+	progress(api.Progress{Phase: "documents", Done: 1})
+	result := api.IngestResult{DurationMicroseconds: 7300}
+	for _, path := range request.Paths {
+		switch {
+		case strings.Contains(path, "refused"):
+			result.RefusedTotal++
+			result.Refused = append(result.Refused, api.RefusedDocument{Path: path, Reason: "it is not a regular file"})
+		case request.Remove:
+			result.Removed++
+		default:
+			result.Added++
+		}
+	}
+	return result, nil
 }
 
 // ChangeFacts implements [api.Service].
