@@ -202,7 +202,8 @@ func TestRetiredConduitsStayRetired(t *testing.T) {
 // Files of one step are durable together, or not at all: too many are refused.
 func TestIngestIsBounded(t *testing.T) {
 	i := newIngesting(t)
-	if _, err := i.view.Ingest(make([]string, MaxIngest+1)); err == nil || !strings.Contains(err.Error(), "at most 1000") {
+	_, err := i.view.Ingest(make([]string, MaxIngest+1))
+	if err == nil || !strings.Contains(err.Error(), "at most 1000") {
 		t.Errorf("%v", err)
 	}
 }
@@ -249,7 +250,8 @@ func TestLinksAreExamined(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	id, known := i.catalog.State().ID("/corpus/public/planted")
-	if _, err := os.Lstat(filepath.Join(i.view.path, linkPath(i.catalog.State().ClassOf(id), id))); !known || err == nil {
+	_, err = os.Lstat(filepath.Join(i.view.path, linkPath(i.catalog.State().ClassOf(id), id)))
+	if !known || err == nil {
 		t.Errorf("registered: %v, linked: %v", known, err == nil)
 	}
 }

@@ -35,7 +35,8 @@ const (
 
 // Kinds lists all kinds.
 var Kinds = [...]Kind{
-	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Document, Mode, Task, Analysis, Recovery, Reading, Retention,
+	Decision, Denial, Binding, Session, Taint, Bundle, Fact, Document, Mode, Task, Analysis, Recovery, Reading,
+	Retention,
 }
 
 // KindNames returns the names of all kinds.
