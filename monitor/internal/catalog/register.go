@@ -150,7 +150,7 @@ func (d *draft) admit(id uint32, name string, class uint32) error {
 	d.moves[id] = Move{ID: id, To: class}
 	bucket := d.ledger.bucket(bucketConduits)
 	bucket.FillPercent = denseFill
-	return bucket.insert(numberKey(id), conduitRecord{class, name}.encode())
+	return bucket.insert(numberKey(id), conduitRecord{class: class, name: name}.encode())
 }
 
 // storeNames stores the numbers of names that the catalog does not know yet.
