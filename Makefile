@@ -19,6 +19,8 @@ GRAFANA ?=
 SESSION ?=
 # Further options of bench-operator.
 SCALE ?=
+# Further options of bench-analysis.
+ANALYSIS ?=
 # V=1 shows each command and its output.
 export V ?=
 # CI=true (as CI services set it) makes a skipped test a failure in suites that
@@ -155,6 +157,12 @@ bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 
 .PHONY: bench-operator
 bench-operator: build ## Measure the operator with many definitions and members (SCALE='--slope ...')
 	@exec $(PYTHON) -m testing.scaling $(SCALE)
+
+# The result is out/bench/analysis.json, with a picture beside it; ANALYSIS has options, see
+# --help of the command.
+.PHONY: bench-analysis
+bench-analysis: setup ## Measure the offline analysis and the registration of documents (ANALYSIS='--size quick ...')
+	@exec $(PYTHON) -m testing.analysing $(ANALYSIS)
 
 # The devcluster's tests run a program that Go's test cache does not track. Neither
 # they nor the suites of C and Java use all processors. Suites call make by its name:

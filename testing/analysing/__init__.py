@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures the offline analysis and the registration of documents: python -m testing.analysing --help."""

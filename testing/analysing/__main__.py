@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line: python -m testing.analysing --help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testing.analysing.chart import picture
+from testing.analysing.points import GRIDS, Measurement, Point
+from testing.analysing.report import summary
+from testing.cluster import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PROGRAM = ROOT / "build" / "bench" / "analysis.test"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and store the results."""
+    options = _options(arguments)
+    _build()
+    found = []
+    for point in GRIDS[options.size]:
+        print(f"measuring {point}", file=sys.stderr, flush=True)
+        found.append(_measure(point, options.naive))
+    print(summary(found))
+    options.report.parent.mkdir(parents=True, exist_ok=True)
+    options.report.write_text(json.dumps(_written(options.size, found), indent=1) + "\n")
+    options.report.with_suffix(".svg").write_text(picture(found))
+    print(f"stored in {options.report}, with a picture beside it", file=sys.stderr)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m testing.analysing", description="Measure the offline analysis.")
+    parser.add_argument(
+        "--size", choices=list(GRIDS), default="full", help="how far the grid goes (default: %(default)s)"
+    )
+    parser.add_argument("--naive", type=int, default=20, help="users of each size for whom every class is tried")
+    parser.add_argument("--report", type=Path, default=ROOT / "out" / "bench" / "analysis.json")
+    return parser.parse_args(arguments)
+
+
+def _build() -> None:
+    _PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        ["go", "test", "-C", str(ROOT / "monitor"), "-c", "-o", str(_PROGRAM), "./internal/analysis"], check=True
+    )
+
+
+def _measure(point: Point, naive: int) -> Measurement:
+    """Measure one size in a process of its own, so that its memory is that of this size."""
+    with tempfile.TemporaryDirectory(prefix="shai-analysing-", dir="/var/tmp") as base:
+        output = Path(base) / "result.json"
+        subprocess.run(
+            [
+                str(_PROGRAM), "-test.run=^$", "-test.bench=^BenchmarkScale$", "-test.benchtime=1x", "-test.timeout=0",
+                f"-test.cpu={point.processors}", f"-population={point.users}", f"-documents={point.documents}",
+                f"-naive={naive}", f"-scale-output={output}", *(["-files"] if point.files else []),
+            ],
+            check=True, stdout=subprocess.DEVNULL, cwd=base, env={**os.environ, "TMPDIR": base},
+        )  # fmt: skip
+        return Measurement.of(json.loads(output.read_text()))
+
+
+def _written(size: str, found: Sequence[Measurement]) -> dict[str, object]:
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "size": size,
+        "processors": os.cpu_count(),
+        "kernel": platform.release(),
+        "points": [one.raw for one in found],
+    }
+
+
+if __name__ == "__main__":
+    main()
