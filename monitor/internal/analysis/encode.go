@@ -167,6 +167,11 @@ func (r *Result) Encode() []byte {
 	return append(out, sum[:]...)
 }
 
+// readHead reads what stands before the instances, after the magic.
+func readHead(r *codec.Reader) (bundleHash string, factsVersion uint64, plan string, analyzed uint64) {
+	return r.Text(), r.Number(), r.Text(), r.Fixed()
+}
+
 // Decode reads a result that Encode made for the same plan and state. The error wraps
 // ErrStale if the result belongs to others. Any other error says that it is damaged.
 func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
@@ -179,7 +184,7 @@ func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 		return nil, errors.New("the stored analysis is damaged; run the analysis again")
 	}
 	r := codec.NewReader(body[:len(body)-sha256.Size])
-	hash, version, digest, analyzed := r.Text(), r.Number(), r.Text(), r.Fixed()
+	hash, version, digest, analyzed := readHead(r)
 	if r.Broken() || hash != state.BundleHash() || version != state.FactsVersion() || digest != plan.digest() {
 		return nil, ErrStale
 	}
