@@ -43,6 +43,7 @@ that it lists.`,
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
 	command.Flags().BoolVar(&picture, "picture", false, "print the flows as a Mermaid diagram")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
+	command.AddCommand(p.analyzeExportCommand(), p.analyzeShardCommand(), p.analyzeImportCommand())
 	return command
 }
 

@@ -84,10 +84,17 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline.Pipeline, request api
 	progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
 	report, err := m.runAnalysis(ctx, p, request, begun, progress)
+	m.book(ctx, p, "analyze", request.Scope, begun, report, err)
+	return report, err
+}
+
+// book counts and records how a run, or the import of one, has ended.
+func (m *Monitor) book(ctx context.Context, p *pipeline.Pipeline, operation, scope string, begun time.Time,
+	report api.Analysis, err error) {
 	inForce := m.state().Bundle()
-	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: request.Scope, Started: begun,
+	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: scope, Started: begun,
 		Succeeded: err == nil}
-	event := audit.Event{Kind: audit.Analysis, Pipeline: p.Name(), Operation: "analyze", Allowed: err == nil,
+	event := audit.Event{Kind: audit.Analysis, Pipeline: p.Name(), Operation: operation, Allowed: err == nil,
 		Reason: fmt.Sprintf("instances: %d, in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
 	result := metrics.Succeeded
 	if err != nil {
@@ -99,7 +106,6 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline.Pipeline, request api
 	p.Counts().AnalysisEnded(result)
 	m.ran(p.Name(), run, result)
 	m.record(event)
-	return report, err
 }
 
 func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request api.AnalyzeRequest, begun time.Time,
@@ -126,6 +132,12 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	if err != nil {
 		return api.Analysis{}, err
 	}
+	return m.putAnalysis(ctx, p, request.Scope, result, earlier, begun, progress)
+}
+
+// putAnalysis stores a result and puts it in force.
+func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope string, result, earlier *analysis.Result,
+	begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
 	took := time.Since(begun)
 	sets, err := p.PrepareSets(ctx, result, earlier, func(done, total uint64) {
 		progress(api.Progress{Phase: "capability sets", Done: done, Total: total})
@@ -141,7 +153,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	settle(p)
 	m.services.Binding.Unlock()
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
-	report.Scope = request.Scope
+	report.Scope = scope
 	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
 	m.rescheduleExpiry()
 	return report, nil

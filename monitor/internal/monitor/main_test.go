@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if directory := os.Getenv(monitorDirectory); directory != "" {
 		os.Exit(playMonitor(directory))
 	}
+	if what := os.Getenv(shardOfWork); what != "" {
+		os.Exit(playShard(what))
+	}
 	code := m.Run()
 	removeBuilt()
 	os.Exit(code)

@@ -64,6 +64,18 @@ func TestCalls(t *testing.T) {
 		{"analyze", func(s api.Calls) (any, error) {
 			return s.Analyze(ctx, api.AnalyzeRequest{Pipeline: "syse", Full: true}, func(api.Progress) {})
 		}},
+		{"export analysis", func(s api.Calls) (any, error) {
+			work, size, err := s.ExportAnalysis(ctx, "syse")
+			if err != nil {
+				return nil, err
+			}
+			defer work.Close()
+			text, err := io.ReadAll(work)
+			return fmt.Sprintf("%d bytes: %s", size, text), err
+		}},
+		{"import analysis", func(s api.Calls) (any, error) {
+			return s.ImportAnalysis(ctx, "syse", "b&a=s", []byte("res\x00ult"))
+		}},
 		{"compare", func(s api.Calls) (any, error) {
 			return s.Compare(ctx, api.CompareRequest{Sources: sources(), Prune: true}, func(api.Progress) {})
 		}},

@@ -94,12 +94,21 @@ func (c *Client) send(ctx context.Context, method, path string, values url.Value
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	response, err := c.answered(request)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// answered makes a request and returns the successful answer. The caller closes its body.
+func (c *Client) answered(request *http.Request) (*http.Response, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
 	if response.StatusCode == http.StatusOK {
-		return response.Body, nil
+		return response, nil
 	}
 	defer response.Body.Close()
 	return nil, readProblem(response)
@@ -158,11 +167,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // LatestAnalysis implements [Calls].
 func (c *Client) LatestAnalysis(ctx context.Context, pipeline string) (Analysis, error) {
-	values := url.Values{}
-	if pipeline != "" {
-		values.Set("pipeline", pipeline)
-	}
-	return call[Analysis](ctx, c, http.MethodGet, "/v1/analyses/latest", values, nil)
+	return call[Analysis](ctx, c, http.MethodGet, "/v1/analyses/latest", named(pipeline), nil)
 }
 
 // Explain implements [Calls].

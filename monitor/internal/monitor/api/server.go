@@ -80,6 +80,8 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"GET /v1/status":                                h.status,
 		"POST /v1/analyses":                             h.analyze,
 		"GET /v1/analyses/latest":                       h.latest,
+		"GET " + analysisWork:                           h.exportAnalysis,
+		"POST " + analysisResults:                       h.importAnalysis,
 		"POST /v1/comparisons":                          h.compare,
 		"GET /v1/explain":                               h.explain,
 		"GET /v1/readers":                               h.readers,

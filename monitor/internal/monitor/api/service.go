@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	"io"
 
 	"shai.dev/monitor/internal/reading"
 )
@@ -43,6 +44,15 @@ type Calls interface {
 	// run fails, the previous result stays in force. progress is called from one
 	// goroutine at a time. It may be slow, and is not always called.
 	Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error)
+
+	// ExportAnalysis returns the work of a run, for shards on other machines, and its size in
+	// bytes. The caller closes it. It has all facts, and the names of all documents.
+	ExportAnalysis(ctx context.Context, pipeline string) (work io.ReadCloser, size int64, err error)
+
+	// ImportAnalysis puts the result of all shards in force, as Analyze does with its own. It
+	// believes what the result grants. It refuses (Conflict) the result of another state: basis
+	// is that of the work.
+	ImportAnalysis(ctx context.Context, pipeline, basis string, result []byte) (Analysis, error)
 
 	// Compare analyses a candidate on a copy of the state and returns the flows that it
 	// would open and close. It changes nothing. progress is as for Analyze.

@@ -7,6 +7,7 @@ package apitest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,23 @@ func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progres
 	}
 	for done := uint64(0); done <= 2000; done += 1000 {
 		progress(api.Progress{Phase: "instances", Done: done, Total: 2000})
+	}
+	return s.analysis(), nil
+}
+
+// ExportAnalysis implements [api.Service].
+func (s *Service) ExportAnalysis(_ context.Context, pipeline string) (io.ReadCloser, int64, error) {
+	if err := s.call("export analysis %s", pipeline); err != nil {
+		return nil, 0, err
+	}
+	work := "the work of " + pipeline
+	return io.NopCloser(strings.NewReader(work)), int64(len(work)), nil
+}
+
+// ImportAnalysis implements [api.Service].
+func (s *Service) ImportAnalysis(_ context.Context, pipeline, basis string, result []byte) (api.Analysis, error) {
+	if err := s.call("import analysis %s on %s: %q", pipeline, basis, result); err != nil {
+		return api.Analysis{}, err
 	}
 	return s.analysis(), nil
 }

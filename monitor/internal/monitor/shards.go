@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// The work of an analysis is what other machines need to do it: a line of JSON (workHead), the
+// catalog's database, and the SHA-256 of both.
+
+const workFormat = "shai-analysis-work-1"
+
+// maxWorkHead limits the line, in bytes.
+const maxWorkHead = 64 << 20
+
+type workHead struct {
+	Format  string         `json:"format"`
+	Plan    *analysis.Plan `json:"plan"`
+	Now     time.Time      `json:"now"` // the clock of the run, the same for all shards
+	Basis   string         `json:"basis"`
+	Catalog int64          `json:"catalog"` // size in bytes
+}
+
+// ExportAnalysis implements [api.Service]. The work is written to a file without a name first:
+// who reads it slowly does not hold the database.
+func (m *Monitor) ExportAnalysis(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	file, err := os.CreateTemp(m.options.State, ".work-")
+	if err != nil {
+		return nil, 0, fmt.Errorf("export analysis: %w", err)
+	}
+	err = os.Remove(file.Name())
+	if err == nil {
+		err = m.writeWork(ctx, name, file)
+	}
+	size, other := file.Seek(0, io.SeekCurrent)
+	if _, back := file.Seek(0, io.SeekStart); err != nil || other != nil || back != nil {
+		return nil, 0, errors.Join(err, other, back, file.Close())
+	}
+	return file, size, nil
+}
+
+func (m *Monitor) writeWork(ctx context.Context, name string, to io.Writer) error {
+	m.changing.Lock()
+	locked := true
+	unlock := func() {
+		if locked {
+			locked = false
+			m.changing.Unlock()
+		}
+	}
+	defer unlock()
+	p, err := m.pipeline("export analysis", name)
+	if err != nil {
+		return err
+	}
+	if err := p.Remember(); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	both := io.MultiWriter(to, sum)
+	err = m.catalog.Copy(both, func(basis string, size int64) error {
+		defer unlock() // what is copied does not change any more
+		return json.NewEncoder(both).Encode(workHead{workFormat, p.Plan(), time.Now(), basis, size})
+	})
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	_, err = to.Write(sum.Sum(nil))
+	return err
+}
+
+// ImportAnalysis implements [api.Service].
+func (m *Monitor) ImportAnalysis(ctx context.Context, name, basis string, stored []byte) (api.Analysis, error) {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	p, err := m.pipeline("import analysis", name)
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	begun := time.Now()
+	report, err := func() (api.Analysis, error) {
+		if err := p.Remember(); err != nil {
+			return api.Analysis{}, err
+		}
+		if own, err := m.catalog.Basis(); err != nil || own != basis {
+			return api.Analysis{}, errors.Join(err, staleImport(analysis.ErrStale))
+		}
+		options := analysis.Options{Now: begun}
+		if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
+			options.Earlier = known.result
+		}
+		result, err := analysis.Import(ctx, stored, p.Plan(), m.state(), options)
+		if err != nil {
+			return api.Analysis{}, staleImport(err)
+		}
+		if next, expires := result.NextExpiry(); expires && !next.After(begun) {
+			return api.Analysis{}, staleImport(fmt.Errorf("%w: some of its accesses have expired since",
+				analysis.ErrStale))
+		}
+		return m.putAnalysis(ctx, p, api.ScopeAll, result, nil, begun, func(api.Progress) {})
+	}()
+	m.book(ctx, p, "import", api.ScopeAll, begun, report, err)
+	return report, err
+}
+
+func staleImport(err error) error {
+	if errors.Is(err, analysis.ErrStale) {
+		return api.Conflict("import analysis", "export the work again, and run its shards", "%v", err)
+	}
+	return api.Invalid("import analysis", "", "%v", err) // it names its remedy
+}
+
+// RunShard analyses one shard of exported work and returns its result. It needs no monitor.
+// While it runs it has a copy of the catalog, in a directory for temporary files.
+func RunShard(ctx context.Context, work string, shard analysis.Shard, progress func(api.Progress)) (_ []byte, err error) {
+	file, err := os.Open(work)
+	if err != nil {
+		return nil, fmt.Errorf("read work: %w", err)
+	}
+	defer file.Close()
+	content, err := checkedWork(file)
+	if err != nil {
+		return nil, fmt.Errorf("read work %s: %w", work, err)
+	}
+	head, err := readWorkHead(content)
+	if err != nil {
+		return nil, fmt.Errorf("read work %s: %w", work, err)
+	}
+	dir, err := os.MkdirTemp("", "shai-shard-")
+	if err != nil {
+		return nil, fmt.Errorf("unpack work %s: %w", work, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := catalog.OpenCopy(io.LimitReader(content, head.Catalog), dir)
+	if err != nil {
+		return nil, fmt.Errorf("unpack work %s: %w", work, err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return analysis.RunShard(ctx, head.Plan, c.State(), head.Basis, shard, analysis.Options{Now: head.Now,
+		Progress: func(done, total uint64) {
+			if progress != nil {
+				progress(api.Progress{Phase: "instances", Done: done, Total: total})
+			}
+		}})
+}
+
+// checkedWork compares a file with its SHA-256 and returns what is before it.
+func checkedWork(file *os.File) (*bufio.Reader, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := info.Size() - sha256.Size
+	sum, found := sha256.New(), make([]byte, sha256.Size)
+	if size < 0 {
+		return nil, errDamagedWork
+	}
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, size)); err != nil {
+		return nil, err
+	}
+	if _, err := file.ReadAt(found, size); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(sum.Sum(nil), found) {
+		return nil, errDamagedWork
+	}
+	return bufio.NewReader(io.NewSectionReader(file, 0, size)), nil
+}
+
+var errDamagedWork = errors.New("it is no work of an analysis, or not whole; export it again")
+
+func readWorkHead(content *bufio.Reader) (workHead, error) {
+	var line []byte
+	for {
+		part, err := content.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > maxWorkHead {
+			return workHead{}, errDamagedWork
+		}
+	}
+	var head workHead
+	if err := json.Unmarshal(line, &head); err != nil || head.Format != workFormat || head.Plan == nil {
+		return workHead{}, fmt.Errorf("%w, with this version of shai", errDamagedWork)
+	}
+	return head, nil
+}
