@@ -124,13 +124,13 @@ func (c *composer) meant(name string) string {
 	return "declare it in the same files, or include one of the standard library, such as library/friends(owner)"
 }
 
-// circle says how a policy includes itself: a includes b, which includes a.
+// circle says how the last policy of a path includes itself by including target, which is on the path.
 func circle(path []*Declaration, target *Declaration) string {
-	var names []string
+	names := []string{path[len(path)-1].Name}
 	for _, d := range path[slices.Index(path, target):] {
 		names = append(names, d.Name)
 	}
-	return strings.Join(append(names, target.Name), " includes ")
+	return strings.Join(names, " includes ")
 }
 
 // arguments checks the arguments of an include against the parameters of its target.

@@ -82,7 +82,7 @@ func TestMistakesOfIncludes(t *testing.T) {
 		{[]string{`policy a includes b { } policy b includes c { }`, `policy c includes a { }`},
 			`a.pol:1:19: policy b, which it includes, has errors; correct policy b first
 a.pol:1:43: policy c, which it includes, has errors; correct policy c first
-b.pol:1:19: policy c includes itself: a includes b includes c includes a; remove one of these includes`},
+b.pol:1:19: policy c includes itself: c includes a includes b includes c; remove one of these includes`},
 		{[]string{`policy a includes a { }`}, `a.pol:1:19: policy a includes itself: a includes a; remove one of these includes`},
 		{[]string{`policy a includes friends("x"), library/privat("y"), q { }`},
 			`a.pol:1:19: there is no policy friends to include; did you mean library/friends?

@@ -88,6 +88,22 @@ func (d Declared) speaks(conduit, says string) error {
 	return nil
 }
 
+// CheckFact reports how a fact that comes from no source contradicts what the sources declare about its
+// relation.
+func (b *Bundle) CheckFact(conduit, says string, tuple policy.Tuple) error {
+	for _, source := range b.FactSources() {
+		for _, relation := range source.Spec.Relations {
+			if relation.Name != says {
+				continue
+			}
+			if problem := relation.compiled("FactSource " + source.Metadata.Name).Check(tuple); problem != "" {
+				return fmt.Errorf("%q says %s: %s", conduit, says, problem)
+			}
+		}
+	}
+	return nil
+}
+
 // relations checks the declarations of a source, and its inline facts against them.
 func (c *checker) relations(o *object, spec FactSourceSpec) {
 	seen := map[string]bool{}

@@ -24,9 +24,30 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 	requested := time.Now()
 	m.changing.Lock()
 	defer m.changing.Unlock()
+	if err := m.checkDeclared(change.Add); err != nil {
+		m.metrics.FactsChanged(false)
+		return api.FactResult{}, err
+	}
 	return m.changeFacts(ctx, requested, func() (*catalog.Change, error) {
 		return m.catalog.ChangeFacts(factsFrom(change.Remove), factsFrom(change.Add))
 	})
+}
+
+// checkDeclared refuses facts that contradict what a FactSource declares about their relation. All of
+// them are named.
+func (m *Monitor) checkDeclared(added []api.Fact) error {
+	bundle := m.currentBundle()
+	if bundle == nil {
+		return nil
+	}
+	var wrong []error
+	for _, fact := range added {
+		wrong = append(wrong, bundle.CheckFact(fact.Conduit, fact.Says, fact.Tuple))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return api.Invalid("change facts", "correct the facts, or the declaration in spec.relations", "%v", err)
+	}
+	return nil
 }
 
 // changeFacts changes the catalog's facts and updates everything that depends on them. An

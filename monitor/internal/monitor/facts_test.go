@@ -72,3 +72,20 @@ func TestAnAnalysisOfAnEarlierPlanIsNotFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A fact that contradicts what a FactSource declares about its relation is refused, and the others of
+// the change with it.
+func TestFactsThatContradictADeclaration(t *testing.T) {
+	m, _ := bareMonitor(t)
+	applyBare(t, m, "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: circles}\n"+
+		"spec: {inline: [], relations: [{name: circle, arguments: [{name: who}]}]}\n")
+	_, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{bareFact("c", "circle", "bob"),
+		bareFact("c", "circle", "bob", "carol")}})
+	if err == nil || !strings.Contains(err.Error(), `the tuple ("bob", "carol") has 2 values; FactSource circles declares circle(who: string)`) {
+		t.Fatalf("a fact that contradicts its declaration: %v", err)
+	}
+	if _, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{bareFact("c", "circle", "bob"),
+		bareFact("c", "other", "bob", "carol")}}); err != nil {
+		t.Errorf("facts as declared: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package factsource
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/manifest"
+)
+
+// friendDeclared declares r(string) and friend(string), the latter of friends/{user} only.
+var friendDeclared = []manifest.Relation{
+	{Name: "friend", Arguments: []manifest.RelationArgument{{Name: "who", Type: "string"}}, Conduits: []string{"friends/{user}"}},
+	{Name: "r", Arguments: []manifest.RelationArgument{{Type: "string"}}},
+}
+
+// Every line that contradicts the declarations is named, at once.
+func TestStatementsThatContradictTheirDeclarations(t *testing.T) {
+	declared := manifest.FactSourceSpec{Relations: friendDeclared}.Declared()
+	text := `{"conduit":"friends/alice","says":"friend","tuples":[["bob"]]}
+{"conduit":"friends/alice","says":"friend","tuples":[["bob"],[7]]}
+nonsense
+{"conduit":"friends/alice","says":"friend","tuples":[["bob","carol"]]}
+{"conduit":"freinds/alice","says":"friend","tuples":[["bob"]]}
+{"conduit":"friends/alice","says":"enemy","tuples":[["bob"]]}
+`
+	_, err := ReadStatements(strings.NewReader(text), "f", declared)
+	if err == nil {
+		t.Fatal("facts that contradict their declaration are taken")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{
+		`f:2: "friends/alice" says friend: 7 in the tuple (7) is an integer; spec.relations declares friend(who: string)`,
+		"f:3: not a fact statement",
+		`f:4: "friends/alice" says friend: the tuple ("bob", "carol") has 2 values; spec.relations declares friend(who: string)`,
+		`f:5: "freinds/alice" says friend: spec.relations declares other conduits for relation friend`,
+		`f:6: "friends/alice" says enemy: spec.relations does not declare relation enemy`,
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d of the error: want %s in\n%v", i+1, want, err)
+		}
+	}
+	if _, err := ReadStatements(strings.NewReader(text[:strings.Index(text, "\n")]), "f", declared); err != nil {
+		t.Errorf("facts as declared: %v", err)
+	}
+	_, err = ReadStatements(strings.NewReader(strings.Repeat("nonsense\n", 1000)), "f", declared)
+	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != wrongLines {
+		t.Errorf("an error has %d lines, want %d", got, wrongLines)
+	}
+}
+
+// Facts that are fetched are compared with the declarations, too.
+func TestFetchedFactsThatContradictTheirDeclarations(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	defer server.Close()
+	spec := at(server.URL, "")
+	spec.Relations = friendDeclared
+	fails(t, opened(t, spec, Login{}), "", `:1: "friends/alice" says friend: the tuple ("carol", 17) has 2 values`)
+
+	store, socket := startStore(t)
+	do(t, store, "SADD", "friends:alice", "bob")
+	spec = keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}", Says: "enemy"})
+	spec.Relations = friendDeclared
+	fails(t, opened(t, spec, Login{}), "", `"friends/alice" says enemy: spec.relations does not declare relation enemy`)
+	spec.Redis.Keys[0].Says = "friend"
+	if got, _ := whole(t, opened(t, spec, Login{})); len(got) != 1 {
+		t.Error(got)
+	}
+
+	spec = streamOf(socket)
+	spec.Relations = friendDeclared
+	entry(t, store, "add", "c", `["x"]`)
+	source := opened(t, spec, Login{})
+	_, position := whole(t, source)
+	wrong := entry(t, store, "add", "c", `["x", "y"]`)
+	fails(t, source, position, fmt.Sprintf(`entry %s: "c" says r: the tuple ("x", "y") has 2 values`, wrong))
+	do(t, store, "XDEL", "facts", wrong)
+}
