@@ -160,6 +160,7 @@ func (c *Comparison) instance(p pair) {
 	c.classes(p, read, p.was.Reads, p.is.Reads, wasHeld.Reads, isHeld.Reads)
 	c.classes(p, write, p.was.Writes, p.is.Writes, wasHeld.Writes, isHeld.Writes)
 	c.singles(p, wasHeld.Others, isHeld.Others)
+	c.examples(p)
 }
 
 // classes compares what an instance may do with classes before and after.

@@ -182,6 +182,7 @@ func (c *count) instance(one analyzed) {
 			undecided = undecided || g.undecided != ""
 		}
 	}
+	c.examples(one)
 	if expected && !granted && !undecided {
 		if c.without++; c.without == 1 {
 			c.firstSuch = one

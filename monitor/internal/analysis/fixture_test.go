@@ -45,7 +45,7 @@ func sysE(t testing.TB) (*Plan, catalog.Bundle) {
 func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bundle {
 	t.Helper()
 	out := catalog.Bundle{Hash: bundle.Hash()}
-	for _, p := range bundle.Policies() {
+	for _, p := range bundle.EnforcedPolicies() {
 		out.Policies = append(out.Policies, catalog.PolicyText{Name: p.Metadata.Name, File: p.Metadata.Name,
 			Text: p.Spec.Text})
 	}

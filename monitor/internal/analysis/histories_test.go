@@ -3,8 +3,11 @@
 package analysis
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
@@ -83,5 +86,65 @@ func TestSysEFlowsAreValidated(t *testing.T) {
 		if one.Granted != one.Expected || one.Expected == 0 {
 			t.Errorf("%s %ss %s: %d of %d are granted", one.Task, one.Access, one.Conduits, one.Granted, one.Expected)
 		}
+	}
+}
+
+const shownOfHistories = `analyze: the indexer reads histories
+  read documents: 27 of 27 granted
+  read histories: 0 of 1 granted
+    search-history, history:alice/de: what derives from it is protected until it goes through a conduit of kind descriptor called "syse/results/…" (search_history, owner alice, region de), what the task writes only until it goes through a conduit of kind descriptor (index)
+  write index: 1 of 1 granted
+compare: histories end in any descriptor
+  opened: indexer read histories under search-history: 1 flows
+  closed: worker(alice, de) write histories under search-history: 4 flows
+`
+
+// An analysis shows the flow from the histories to the indexer as blocked, with the policy that blocks it, and
+// a comparison with policies that open it says so. Before, the
+// histories' exit was any descriptor, so that the indexer might read them and write the index.
+func TestHistoriesAreShownAsBlockedAndOpened(t *testing.T) {
+	plan, c := village(t)
+	indexer := plan.task("indexer")
+	indexer.Reads = append(indexer.Reads, "histories")
+	var said strings.Builder
+	fmt.Fprintln(&said, "analyze: the indexer reads histories")
+	before := run(t, plan, c)
+	for _, one := range before.Report(now).Accesses {
+		if one.Task != "indexer" {
+			continue
+		}
+		fmt.Fprintf(&said, "  %s %s: %d of %d granted\n", one.Access, one.Conduits, one.Granted, one.Expected)
+		for _, cause := range one.RefusedBecause {
+			fmt.Fprintf(&said, "    %s, %s: %s\n", cause.Policy, cause.Conduit, cause.Reason)
+		}
+	}
+	_, candidate := sysE(t)
+	candidate.Hash = "opened"
+	for i, text := range candidate.Policies {
+		if text.Name == "search-history" {
+			candidate.Policies[i].Text = strings.Replace(text.Text, ", cNameIs(N), concat(N, \"syse/results/\", _)", "", 1)
+		}
+	}
+	shadow, err := c.Shadow(candidate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Run(t.Context(), plan, shadow.After, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparison := NewComparison(shadow)
+	comparison.Add(&Side{Open: before, Held: before}, &Side{Open: after, Held: after})
+	fmt.Fprintln(&said, "compare: histories end in any descriptor")
+	for _, one := range comparison.Changes().Opened {
+		fmt.Fprintf(&said, "  opened: %s %s %s under %s: %d flows\n", one.Instance.Name(), one.Access, one.Conduits, one.Policy,
+			one.Flows)
+	}
+	for _, one := range comparison.Changes().Closed {
+		fmt.Fprintf(&said, "  closed: %s %s %s under %s: %d flows\n", one.Instance.Name(), one.Access, one.Conduits, one.Policy,
+			one.Flows)
+	}
+	if diff := cmp.Diff(shownOfHistories, said.String()); diff != "" {
+		t.Error(diff)
 	}
 }
