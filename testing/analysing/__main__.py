@@ -33,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for point in GRIDS[options.size]:
         print(f"measuring {point}", file=sys.stderr, flush=True)
         found.append(_measure(point, options.naive))
+        options.report.parent.mkdir(parents=True, exist_ok=True)  # each time: who gives up keeps what was measured
+        options.report.write_text(json.dumps(_written(options.size, found), indent=1) + "\n")
     print(summary(found))
-    options.report.parent.mkdir(parents=True, exist_ok=True)
-    options.report.write_text(json.dumps(_written(options.size, found), indent=1) + "\n")
     options.report.with_suffix(".svg").write_text(picture(found))
     print(f"stored in {options.report}, with a picture beside it", file=sys.stderr)
 

@@ -242,7 +242,33 @@ func TestJoinEqualsTheNaiveProduct(t *testing.T) {
 		defer c.Close()
 		populate(rt, c)
 		checkAgainstNaive(rt, plan, c, run(t, plan, c))
+		// A population is analysed in cohorts, class by class.
+		options := Options{Now: now, search: true, cohort: rapid.IntRange(1, 5).Draw(rt, "cohort"),
+			wide: rapid.IntRange(1, 30).Draw(rt, "wide")}
+		together, err := Run(context.Background(), plan, c.State(), options)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkAgainstNaive(rt, plan, c, together)
 	})
+}
+
+// Progress only grows, to the number of instances, whatever cohorts they are analysed in.
+func TestProgressOfCohorts(t *testing.T) {
+	plan, c := village(t)
+	expected := uint64(len(plan.Instances(c.State())))
+	for cohort := range int(expected) + 2 {
+		var last uint64
+		_, err := Run(t.Context(), plan, c.State(), Options{Now: now, cohort: cohort, Progress: func(done, total uint64) {
+			if done < last || total != expected {
+				t.Errorf("cohorts of %d: %d of %d after %d", cohort, done, total, last)
+			}
+			last = done
+		}})
+		if err != nil || last != expected {
+			t.Errorf("cohorts of %d: ended at %d of %d: %v", cohort, last, expected, err)
+		}
+	}
 }
 
 func populate(rt *rapid.T, c *catalog.Catalog) {

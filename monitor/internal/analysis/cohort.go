@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -16,9 +17,9 @@ import (
 const (
 	// cohortSize is the number of instances that are analysed together: a bound for memory.
 	cohortSize = 8192
-	// wide is the number of candidates from which an instance is analysed by itself. It
+	// wideInstance is the number of candidates from which an instance is analysed by itself. It
 	// visits classes in their order anyway.
-	wide = 1024
+	wideInstance = 1024
 	// classShare is the number of classes that a goroutine decides at a time.
 	classShare = 256
 )
@@ -26,6 +27,7 @@ const (
 // cohort is a number of instances that are analysed together.
 type cohort struct {
 	engine *engine
+	wide   int // see wideInstance
 	found  []*Capabilities
 	who    []*subject // nil: nothing is left to decide
 	// candidates lists, in ascending order, the classes that each instance may be able to
@@ -49,7 +51,7 @@ type verdicts struct {
 
 // analyzeCohort analyses instances together and stores their capability sets in found.
 func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found []*Capabilities, options Options) error {
-	c := &cohort{engine: e, found: found, who: make([]*subject, len(instances)),
+	c := &cohort{engine: e, wide: cmp.Or(options.wide, wideInstance), found: found, who: make([]*subject, len(instances)),
 		candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances))}
 	half, report := uint64(len(instances)/2), options.Progress
 	options.Progress = within(report, 0, half)
@@ -83,7 +85,7 @@ func (c *cohort) prepare(i int, instance Instance) {
 		return // its taint cannot be built: no access, and the report warns of it
 	}
 	candidates := c.engine.readable(who)
-	if len(candidates) >= wide {
+	if len(candidates) >= c.wide {
 		out.Reads, out.readsOn = flatten(c.engine.tryEach(who, read, candidates, nil))
 	} else {
 		c.who[i], c.candidates[i] = who, candidates

@@ -35,6 +35,9 @@ type Options struct {
 	// search makes the run search for candidates even if there are few classes, for
 	// tests.
 	search bool
+	// cohort and wide, if set, stand for cohortSize and wideInstance even if there are few instances,
+	// for tests.
+	cohort, wide int
 }
 
 // Progress is called with the progress of a run.
@@ -105,7 +108,7 @@ func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []I
 func runInstances(ctx context.Context, e *engine, instances []Instance, options Options) (*Result, error) {
 	all := make([]*Capabilities, len(instances))
 	analyze := func() error {
-		if len(instances) < fewInstances {
+		if len(instances) < fewInstances && options.cohort == 0 {
 			return parallel(ctx, len(instances), options, func(i int) {
 				all[i] = e.analyze(instances[i], workers(options))
 			})
@@ -126,9 +129,9 @@ func runInstances(ctx context.Context, e *engine, instances []Instance, options 
 
 // analyzeMany analyses instances cohort by cohort.
 func (e *engine) analyzeMany(ctx context.Context, instances []Instance, all []*Capabilities, options Options) error {
-	report := options.Progress
-	for start := 0; start < len(instances); start += cohortSize {
-		end := min(start+cohortSize, len(instances))
+	report, size := options.Progress, cmp.Or(options.cohort, cohortSize)
+	for start := 0; start < len(instances); start += size {
+		end := min(start+size, len(instances))
 		if report != nil {
 			options.Progress = func(done, _ uint64) { report(uint64(start)+done, uint64(len(instances))) } //nolint:gosec // never negative
 		}

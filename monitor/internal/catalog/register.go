@@ -108,7 +108,8 @@ func (d *draft) register(names []string) ([]uint32, error) {
 	ids := make([]uint32, len(names))
 	last := d.next.conduits.last
 	fresh := make(map[string]uint32)
-	known := d.tx.Bucket(bucketNames)
+	known, conduits := d.tx.Bucket(bucketNames), d.ledger.bucket(bucketConduits)
+	conduits.FillPercent = denseFill
 	for i, name := range names {
 		if err := checkName(name); err != nil {
 			return nil, err
@@ -122,7 +123,7 @@ func (d *draft) register(names []string) ([]uint32, error) {
 			return nil, err
 		}
 		if key := known.Get([]byte(name)); key != nil {
-			record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
+			record, err := decodeConduit(conduits.Get(key))
 			if err != nil {
 				return nil, fmt.Errorf("read conduit %s: %w", name, err)
 			}
@@ -137,20 +138,13 @@ func (d *draft) register(names []string) ([]uint32, error) {
 		}
 		last++
 		ids[i], fresh[name] = last, last
-		if err := d.admit(last, name, to); err != nil {
+		d.count(to, +1)
+		d.moves[last] = Move{ID: last, To: to}
+		if err := conduits.insert(numberKey(last), conduitRecord{class: to, name: name}.encode()); err != nil {
 			return nil, err
 		}
 	}
 	return ids, d.storeNames(fresh)
-}
-
-// admit stores a conduit with a number that is higher than all others.
-func (d *draft) admit(id uint32, name string, class uint32) error {
-	d.count(class, +1)
-	d.moves[id] = Move{ID: id, To: class}
-	bucket := d.ledger.bucket(bucketConduits)
-	bucket.FillPercent = denseFill
-	return bucket.insert(numberKey(id), conduitRecord{class: class, name: name}.encode())
 }
 
 // storeNames stores the numbers of names that the catalog does not know yet.
