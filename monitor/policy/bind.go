@@ -358,6 +358,19 @@ func (p *Policy) Arguments() iter.Seq2[string, string] {
 	}
 }
 
+// Values returns the bound parameters in the order of declaration.
+func (p *Policy) Values() []Value {
+	values := make([]Value, len(p.values))
+	for i, text := range p.values {
+		value, err := parseArgument(p.template.types[i], text)
+		if err != nil {
+			bug.Found("policy %s is bound to %q: %v", p.Name(), text, err)
+		}
+		values[i] = value
+	}
+	return values
+}
+
 // String returns the policy in the form that manifests use: friends(owner: "bob").
 func (p *Policy) String() string {
 	name := p.template.name

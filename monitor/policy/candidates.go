@@ -76,10 +76,11 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 				return true
 			case value.kind != t.types[i]:
 				return false // the argument has another type than the parameter: the clause cannot hold
-			case value.kind == StringValue:
-				arguments[i] = value.text
+			case value.kind != StringValue:
+				complete = false // its argument may be written in another way
+				return true
 			default:
-				arguments[i] = value.String()
+				arguments[i] = value.text
 			}
 		}
 		found = append(found, arguments)

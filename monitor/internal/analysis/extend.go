@@ -25,10 +25,10 @@ type Access struct {
 func (r *Result) Extend(ctx context.Context, state *catalog.State, accesses []Access, options Options) (*Result,
 	[]Affected, error) {
 	u := r.begin(state, options)
+	u.questions, u.postponed = nil, u.questions
 	u.admit(accesses)
 	for _, access := range accesses {
-		i, found := slices.BinarySearchFunc(u.instances, access.Instance,
-			func(c *Capabilities, instance Instance) int { return c.Instance.compare(instance) })
+		i, found := u.find(access.Instance)
 		if found && access.Class != 0 && !slices.Contains(u.instances[i].Reads, access.Class) {
 			d := u.at(i)
 			d.mark(&d.reads, access.Class)
@@ -61,6 +61,7 @@ func (u *update) admit(accesses []Access) {
 		if added[c.Instance.Name()] {
 			u.fresh[i] = true
 			u.at(i).all = true
+			u.old.sessions.add(&c.Instance)
 		}
 	}
 }

@@ -177,17 +177,25 @@ func (t *Task) instances(facts policy.Facts) []Instance {
 		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says,
 			Arguments: make([]policy.Value, len(expectation.Parameters))}
 		facts.Lookup(pattern, func(fact policy.Fact) bool {
-			arguments := make([]string, len(order))
-			for i, at := range order {
-				if arguments[i] = fact.Arguments[at].Text(); arguments[i] == "" {
-					return true // a number or an empty text is not a user or region
-				}
+			if instance, ok := t.named(fact, order); ok {
+				instances = append(instances, instance)
 			}
-			instances = append(instances, Instance{Task: t.Name, Arguments: arguments})
 			return true
 		})
 	}
 	return instances
+}
+
+// named returns the instance that a fact names, whose values have this order. A number or an
+// empty text is no user or region.
+func (t *Task) named(fact policy.Fact, order []int) (Instance, bool) {
+	arguments := make([]string, len(order))
+	for i, at := range order {
+		if arguments[i] = fact.Arguments[at].Text(); arguments[i] == "" {
+			return Instance{}, false
+		}
+	}
+	return Instance{Task: t.Name, Arguments: arguments}, true
 }
 
 // order maps the task's parameters to positions in the expectation's tuples. It returns

@@ -44,7 +44,7 @@ func (r *Result) Decide(ctx context.Context, state *catalog.State, classes []uin
 			continue // it is no longer expected
 		}
 		for _, class := range classes {
-			u.mark(at, class)
+			u.markClass(at, class)
 		}
 	}
 	return u.finish(ctx)

@@ -21,14 +21,40 @@ type Result struct {
 
 	instances []*Capabilities // by task, then arguments
 	index     *conditionIndex
+	sessions  *sessionIndex
+	sense     *lazily    // what the plan depends on
+	questions []question // not answered yet
+}
+
+// lazily is a sensitivity that is made at its first use.
+type lazily struct {
+	once  sync.Once
+	sense *sensitivity
 }
 
 func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Capabilities) *Result {
 	return &Result{
 		plan: plan, state: state, BundleHash: state.BundleHash(), FactsVersion: state.FactsVersion(),
 		Analyzed: now, instances: instances, index: newConditionIndex(instances),
+		sessions: newSessionIndex(plan, state, instances), sense: &lazily{},
 	}
 }
+
+// with returns the next result, for a state on which the plan's policies are the same.
+func (r *Result) with(state *catalog.State, now time.Time, instances []*Capabilities, left []question) *Result {
+	next := *r
+	next.state, next.BundleHash, next.FactsVersion = state, state.BundleHash(), state.FactsVersion()
+	next.Analyzed, next.instances, next.questions = now, instances, left
+	return &next
+}
+
+func (r *Result) sensitivity(state *catalog.State) *sensitivity {
+	r.sense.once.Do(func() { r.sense.sense = newSensitivity(r.plan, state) })
+	return r.sense.sense
+}
+
+// Pending reports whether accesses may be missing that Continue finds.
+func (r *Result) Pending() bool { return len(r.questions) > 0 }
 
 // Instances lists all analysed instances, by task, then arguments. Callers must not alter
 // the list.
@@ -45,7 +71,11 @@ func (r *Result) Instance(instance Instance) (*Capabilities, bool) {
 }
 
 func (r *Result) find(instance Instance) (int, bool) {
-	return slices.BinarySearchFunc(r.instances, instance,
+	return findIn(r.instances, instance)
+}
+
+func findIn(all []*Capabilities, instance Instance) (int, bool) {
+	return slices.BinarySearchFunc(all, instance,
 		func(c *Capabilities, i Instance) int { return c.Instance.compare(i) })
 }
 

@@ -29,6 +29,9 @@ type Options struct {
 	// Audit or Warn forbid count as allowed. Such a result is for comparison only, not
 	// for capability sets.
 	Open bool
+	// Limit is how many accesses [Result.Update] and its like decide on at most to find what a
+	// change gives, roughly; 0 means all. See [Result.Pending].
+	Limit int
 	// Earlier, when set, is a result of the same plan. Accesses that it holds and that no
 	// expectation names are decided, too: see [Result.Extend].
 	Earlier *Result

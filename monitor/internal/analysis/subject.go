@@ -35,12 +35,17 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 	if err != nil {
 		return nil, fmt.Errorf("taint of %s: %w", instance.Name(), err)
 	}
-	s := &subject{instance: instance, task: task, taint: bound.Label(instance.Name()), values: values}
-	s.session = &policy.Session{Principal: values["user"], Region: values["region"]}
-	if s.session.Principal == "" {
-		s.session.Principal = "task/" + task.Name
+	return &subject{instance: instance, task: task, taint: bound.Label(instance.Name()), values: values,
+		session: sessionOf(task, values)}, nil
+}
+
+// sessionOf predicts the session of an instance.
+func sessionOf(task *Task, values map[string]string) *policy.Session {
+	session := &policy.Session{Principal: values["user"], Region: values["region"]}
+	if session.Principal == "" {
+		session.Principal = "task/" + task.Name
 	}
-	return s, nil
+	return session
 }
 
 // target is a class (or a single conduit) that is prepared for decisions.

@@ -4,17 +4,15 @@ package analysis
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
 )
 
-// edit is a change of a policy's text, in words and as a function.
+// edit is a change of a policy, in words and as changes of its syntax tree.
 type edit struct {
-	words  string
-	change func(text string) string
+	words string
+	edits []policy.Edit
 }
 
 // suggest tries changes of a policy, smallest first. It returns the first with which the
@@ -24,16 +22,20 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 	if !ok {
 		return ""
 	}
+	file, err := policy.Parse(reference.Policy, []byte(text))
+	if err != nil {
+		return "" // it is in force, so this program has another language than the one that applied it
+	}
 	for _, edit := range edits(who, what) {
-		changed := edit.change(text)
-		if changed == text {
+		changed, ok := file.Edited(edit.edits...)
+		if !ok {
 			continue
 		}
-		template, err := policy.CompileText(reference.Policy, []byte(changed))
+		templates, err := changed.Compile()
 		if err != nil {
-			continue
+			continue // a clause may become too long, for example
 		}
-		bound, err := template.Bind(reference.Arguments)
+		bound, err := templates[0].Bind(reference.Arguments)
 		if err != nil {
 			continue
 		}
@@ -49,20 +51,19 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 
 // edits lists the changes to try, from the smallest to the largest permission.
 func edits(who *subject, what policy.Operation) []edit {
-	user := fmt.Sprintf("sKeyIs(%q)", who.session.Principal)
+	user := "sKeyIs(" + policy.String(who.session.Principal).String() + ")"
 	region := ""
 	if who.session.Region != "" {
-		region = fmt.Sprintf("sRegionIs(%q)", who.session.Region)
+		region = "sRegionIs(" + policy.String(who.session.Region).String() + ")"
 	}
-	update := withClause("update :- " + user + ".")
 	if what != read {
+		update := withClause("update :- " + user + ".")
 		list := []edit{update}
 		if region != "" {
-			narrower := narrowRead(region)
+			narrower := edit{"add `" + region + "` to its read clauses", made(policy.Narrowing(region))}
 			list = append(list, narrower, both(narrower, update))
 		}
-		closed := edit{"remove its read clauses (nobody may read it)",
-			func(text string) string { return readClause.ReplaceAllString(text, "") }}
+		closed := edit{"remove its read clauses (nobody may read it)", []policy.Edit{policy.Closing}}
 		return append(list, closed, both(closed, update))
 	}
 	exit := withClause("declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).")
@@ -77,30 +78,18 @@ func edits(who *subject, what policy.Operation) []edit {
 }
 
 func both(first, second edit) edit {
-	return edit{first.words + " and " + second.words,
-		func(text string) string { return second.change(first.change(text)) }}
+	return edit{first.words + " and " + second.words, append(first.edits[:1:1], second.edits...)}
 }
 
-// withClause adds a clause at the end of a policy's block. A declassify clause replaces
-// the existing one: two would be alternatives, which does not relax the policy.
+// withClause adds a clause.
 func withClause(clause string) edit {
-	return edit{"add `" + clause + "`", func(text string) string {
-		if strings.HasPrefix(clause, "declassify") && strings.Contains(text, "declassify") {
-			return text
-		}
-		if at := strings.LastIndexByte(text, '}'); at >= 0 {
-			return text[:at] + "\n" + clause + "\n" + text[at:]
-		}
-		return text + "\n" + clause + "\n"
-	}}
+	return edit{"add `" + clause + "`", made(policy.Adding(clause))}
 }
 
-// readClause matches one read clause. A full stop within a text or a number ends the
-// match early; the changed policy then does not compile and is not suggested.
-var readClause = regexp.MustCompile(`(?s)\bread\s*:-\s*(.*?)\.(?:\s|$)`)
-
-func narrowRead(literal string) edit {
-	return edit{"add `" + literal + "` to its read clauses", func(text string) string {
-		return readClause.ReplaceAllString(text, "read :- $1, "+literal+".\n")
-	}}
+// made returns an edit, or one that changes nothing if a name is too long for the language.
+func made(one policy.Edit, err error) []policy.Edit {
+	if err != nil {
+		return []policy.Edit{func(*policy.Declaration) bool { return false }}
+	}
+	return []policy.Edit{one}
 }

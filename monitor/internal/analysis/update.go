@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"shai.dev/monitor/internal/catalog"
@@ -20,10 +21,11 @@ type Affected struct {
 
 // dirty lists the accesses of one instance to decide again.
 type dirty struct {
-	all    bool
-	others bool
-	reads  map[uint32]bool
-	writes map[uint32]bool
+	all        bool
+	others     bool
+	reads      map[uint32]bool
+	writes     map[uint32]bool
+	candidates []*part // whose classes are to be searched
 }
 
 func (d *dirty) mark(m *map[uint32]bool, class uint32) {
@@ -43,13 +45,17 @@ type update struct {
 	instances []*Capabilities
 	fresh     map[int]bool
 	gone      []*Capabilities
+	questions []question
+	postponed []question
 	options   Options
 }
 
 // Update returns the result after a change of the catalog, and the affected instances:
 // those with an access that depends on a changed fact, and those that may gain one from a
 // new fact or class. The accesses are those of a full run on the new state. An access
-// that held keeps its conditions as long as they hold. After a change of the bundle,
+// that held keeps its conditions as long as they hold. With [Options].Limit, accesses that the
+// change gives may be missing until Continue has found them; those that it ends are never left.
+// After a change of the bundle,
 // Update is a full run. If the bundle changes no policy that the plan reaches, the caller
 // can use [Result.Follow] instead.
 func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
@@ -79,10 +85,14 @@ func (r *Result) follow(ctx context.Context, change *catalog.Change, options Opt
 	u.expect(change)
 	u.broken(changedHashes(change))
 	u.classes(change)
-	if err := u.enabled(ctx, change); err != nil {
-		return nil, nil, err
-	}
+	u.enabled(change)
 	return u.finish(ctx)
+}
+
+// Continue goes on with what earlier steps have left because of [Options].Limit. The state is
+// the one that the result belongs to.
+func (r *Result) Continue(ctx context.Context, options Options) (*Result, []Affected, error) {
+	return r.begin(r.state, options).finish(ctx)
 }
 
 // Expire returns the result at a later time, when accesses have expired. It does not
@@ -116,7 +126,8 @@ func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affect
 func (r *Result) begin(state *catalog.State, options Options) *update {
 	return &update{
 		old: r, options: options, instances: r.instances, dirty: make(map[int]*dirty),
-		engine: &engine{plan: r.plan, state: state, now: options.Now, targets: &targets{state: state}},
+		questions: slices.Clone(r.questions),
+		engine:    &engine{plan: r.plan, state: state, now: options.Now, targets: &targets{state: state}},
 	}
 }
 
@@ -131,50 +142,81 @@ func (u *update) at(i int) *dirty {
 
 // expect updates the list of instances from the facts that name them.
 func (u *update) expect(change *catalog.Change) {
-	if !u.old.plan.expects(change) {
+	named, dropped := u.old.plan.named(change.Added), u.old.plan.named(change.Removed)
+	if len(named)+len(dropped) == 0 {
 		return
 	}
-	expected := u.old.plan.Instances(u.engine.state)
-	u.fresh = make(map[int]bool)
-	next := make([]*Capabilities, len(expected))
-	for i, instance := range expected {
-		if at, found := u.old.find(instance); found {
-			next[i] = u.old.instances[at]
-			continue
-		}
-		next[i] = &Capabilities{Instance: instance}
-		u.fresh[i] = true
-	}
-	for _, c := range u.old.instances {
-		if _, stays := slices.BinarySearchFunc(expected, c.Instance, Instance.compare); !stays {
-			u.gone = append(u.gone, c)
+	next := slices.Clone(u.instances)
+	for _, instance := range dropped {
+		i, found := findIn(next, instance)
+		if found && !u.old.plan.expected(instance, u.engine.state) {
+			u.gone = append(u.gone, next[i])
+			next = slices.Delete(next, i, i+1)
 		}
 	}
-	u.instances = next
-	for i := range u.fresh {
-		u.at(i).all = true
+	fresh := make(map[*Capabilities]bool)
+	for _, instance := range named {
+		if i, found := findIn(next, instance); !found {
+			c := &Capabilities{Instance: instance}
+			next = slices.Insert(next, i, c)
+			fresh[c] = true
+		}
+	}
+	u.instances, u.fresh = next, make(map[int]bool)
+	for i, c := range next {
+		if fresh[c] {
+			u.fresh[i] = true
+			u.at(i).all = true
+			u.old.sessions.add(&c.Instance)
+		}
 	}
 }
 
-// expects reports whether a change concerns the facts that name instances.
-func (p *Plan) expects(change *catalog.Change) bool {
-	for _, task := range p.Tasks {
-		for _, expectation := range task.Expect {
-			for _, fact := range slices.Concat(change.Added, change.Removed) {
-				if fact.Conduit == expectation.Conduit && fact.Relation == expectation.Says {
-					return true
+// named lists the instances that facts name.
+func (p *Plan) named(facts []policy.Fact) []Instance {
+	var named []Instance
+	for i := range p.Tasks {
+		for _, expectation := range p.Tasks[i].Expect {
+			order := expectation.order(p.Tasks[i].Parameters)
+			for _, fact := range facts {
+				if order == nil || fact.Conduit != expectation.Conduit || fact.Relation != expectation.Says ||
+					len(fact.Arguments) != len(expectation.Parameters) {
+					continue
+				}
+				if instance, ok := p.Tasks[i].named(fact, order); ok {
+					named = append(named, instance)
 				}
 			}
 		}
 	}
-	return false
+	slices.SortFunc(named, Instance.compare)
+	return slices.CompactFunc(named, func(a, b Instance) bool { return a.compare(b) == 0 })
+}
+
+// expected reports whether Instances lists an instance of a task with parameters.
+func (p *Plan) expected(instance Instance, facts policy.Facts) bool {
+	task := p.task(instance.Task)
+	for _, expectation := range task.Expect {
+		order := expectation.order(task.Parameters)
+		if order == nil {
+			continue
+		}
+		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says,
+			Arguments: make([]policy.Value, len(expectation.Parameters))}
+		for i, at := range order {
+			pattern.Arguments[at] = policy.String(instance.Arguments[i])
+		}
+		if facts.Has(pattern) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Seen, func(seen Instance) bool { return seen.compare(instance) == 0 })
 }
 
 // broken marks the accesses that depend on changed facts.
 func (u *update) broken(hashes []conditionHash) {
 	for _, name := range u.old.index.resting(hashes) {
-		i, found := slices.BinarySearchFunc(u.instances, *name,
-			func(c *Capabilities, n Instance) int { return c.Instance.compare(n) })
+		i, found := u.find(*name)
 		if !found || u.fresh[i] {
 			continue
 		}
@@ -199,24 +241,23 @@ func (u *update) broken(hashes []conditionHash) {
 	}
 }
 
-// classes marks new classes, and classes that got their first conduit or lost their last,
-// for every instance that is expected to use them.
+// classes asks about new classes, and classes that got their first conduit or lost their last.
 func (u *update) classes(change *catalog.Change) {
+	plan := u.old.plan
 	for _, class := range change.Classes {
 		info := change.After.Class(class)
-		if !u.old.plan.uses(info.Set) {
-			continue
-		}
-		for i := range u.instances {
-			if !u.fresh[i] {
-				u.mark(i, class)
+		for i := range plan.Sets {
+			if plan.Sets[i].Catalog != info.Set {
+				continue
 			}
+			readers, writers := plan.usersOf(plan.Sets[i].Name)
+			u.class(class, info, readers, writers)
 		}
 	}
 }
 
-// mark marks a class for one instance, if it is expected to use it.
-func (u *update) mark(i int, class uint32) {
+// markClass marks a class for one instance, if it is expected to use it.
+func (u *update) markClass(i int, class uint32) {
 	task := u.old.plan.task(u.instances[i].Instance.Task)
 	if task == nil {
 		return
@@ -232,9 +273,30 @@ func (u *update) mark(i int, class uint32) {
 	}
 }
 
-// uses reports whether one of the plan's sets is the catalog's.
-func (p *Plan) uses(set string) bool {
-	return slices.ContainsFunc(p.Sets, func(s Set) bool { return s.Catalog == set })
+// class asks about one class: of those who hold it if nobody can have access to it at present,
+// else of those who may be allowed to read it, and of all who write to the set.
+func (u *update) class(class uint32, info catalog.ClassInfo, readers, writers []string) {
+	classes := []uint32{class}
+	if u.engine.targets.get(class) == nil {
+		var tasks []string // those too that nobody expects to use the set
+		for _, task := range u.old.plan.Tasks {
+			tasks = append(tasks, task.Name)
+		}
+		u.ask(question{tasks: tasks, all: true, what: askHolders, classes: classes})
+		return
+	}
+	if len(writers) > 0 {
+		u.ask(question{tasks: writers, all: true, what: askWrites, classes: classes})
+	}
+	if len(readers) == 0 {
+		return
+	}
+	all, _ := u.old.sessions.beyond()
+	u.ask(question{tasks: readers, only: all, what: askReads, classes: classes})
+	for _, reach := range info.Policy.Template().Readers(info.Policy.Values(), u.engine.state) {
+		instances, narrowed := u.old.sessions.among(reach)
+		u.ask(question{tasks: readers, only: instances, all: !narrowed, what: askReads, classes: classes})
+	}
 }
 
 // lists reports whether one of the named sets is the catalog's.
@@ -247,13 +309,10 @@ func (p *Plan) lists(names []string, set string) bool {
 	return false
 }
 
-// finish decides the marked accesses again.
+// finish answers questions, and decides the marked accesses again.
 func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
-	order := make([]int, 0, len(u.dirty))
-	for i := range u.dirty {
-		order = append(order, i)
-	}
-	slices.Sort(order)
+	left := append(u.answer(), u.postponed...)
+	order := slices.Sorted(maps.Keys(u.dirty))
 	redone := make([]*Capabilities, len(order))
 	err := parallel(ctx, len(order), u.options, func(at int) {
 		redone[at] = u.engine.again(u.instances[order[at]], u.dirty[order[at]])
@@ -261,11 +320,7 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	next := &Result{
-		plan: u.old.plan, state: u.engine.state, BundleHash: u.engine.state.BundleHash(),
-		FactsVersion: u.engine.state.FactsVersion(),
-		Analyzed:     u.options.Now, instances: slices.Clone(u.instances), index: u.old.index,
-	}
+	next := u.old.with(u.engine.state, u.options.Now, slices.Clone(u.instances), left)
 	var affected []Affected
 	for at, i := range order {
 		before, after := next.instances[i], redone[at]
@@ -295,6 +350,13 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	who, err := newSubject(e.plan, e.state, c.Instance)
 	if err != nil {
 		return &Capabilities{Instance: c.Instance}
+	}
+	for _, p := range d.candidates {
+		for _, class := range e.candidatesOf(who, p.set.Catalog, p.policy) {
+			if !contains(c.Reads, class) {
+				d.mark(&d.reads, class)
+			}
+		}
 	}
 	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes,
 		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn}

@@ -9,9 +9,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
 )
 
 // meaning is everything in a bundle that decides what a pipeline's tasks and sessions may
@@ -33,17 +33,17 @@ type foreignRule struct {
 	Path              manifest.ConduitPath
 }
 
-// speaksOfConduits finds policies whose decisions depend on the policies of conduits that
-// no rule of the pipeline names.
-var speaksOfConduits = regexp.MustCompile(`\b(?:hasPol|cIdExists)\b`)
-
 // Of returns a hash of a pipeline's meaning.
 func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 	m := meaning{Spec: resolved.Pipeline.Spec, Tasks: resolved.Tasks}
 	reached, asks := map[string]bool{}, false
 	for _, p := range resolved.Policies {
 		reached[p.Metadata.Name] = true
-		asks = asks || speaksOfConduits.MatchString(p.Spec.Text)
+		template, err := policy.CompileText(p.Metadata.Name, []byte(p.Spec.Text))
+		if err != nil {
+			return "", fmt.Errorf("name the meaning of pipeline %s: %w", resolved.Pipeline.Metadata.Name, err)
+		}
+		asks = asks || template.Dependencies().SpeaksOfConduits()
 	}
 	for _, p := range bundle.Pipelines() {
 		if !asks || p.Metadata.Name == resolved.Pipeline.Metadata.Name {

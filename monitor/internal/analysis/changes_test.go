@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// A pipeline with one policy on its documents, /d/{owner}/1, and with a worker for each of a and
+// b, who live in de and us. The indexer's taint is for nobody.
+func onePolicy(t testing.TB, text string, documents ...string) (*Plan, *catalog.Catalog) {
+	t.Helper()
+	bundle := catalog.Bundle{Hash: "one", Policies: []catalog.PolicyText{
+		{Name: "closed", File: "closed", Text: `policy closed { ` + exit + ` }`},
+		{Name: "documents", File: "documents", Text: text},
+		{Name: "worker", File: "worker", Text: `policy worker(user, region) { read :- sKeyIs(user), sRegionIs(region). ` +
+			exit + ` }`},
+	}}
+	template, err := policy.CompileText("documents", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := map[string]string{}
+	for _, parameter := range template.Parameters() {
+		arguments[parameter] = "{owner}"
+	}
+	bundle.Rules = []catalog.Rule{{Set: "one/documents", Kind: policy.FileConduit, Ingress: true,
+		Path: "/d/{owner}/**", Policy: catalog.Reference{Policy: "documents", Arguments: arguments}}}
+	c := newCatalog(t, bundle)
+	if _, _, err := c.Register(documents); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := addFacts(c, fact("population", "home", "a", "de"), fact("population", "home", "b", "us")); err != nil {
+		t.Fatal(err)
+	}
+	both := []string{"documents"}
+	return &Plan{
+		Pipeline: "one",
+		Tasks: []Task{
+			{Name: "indexer", Taint: catalog.Reference{Policy: "closed"}, Reads: both, Writes: both},
+			{
+				Name: "worker", Parameters: []string{"user", "region"}, Reads: both, Writes: both,
+				Taint: catalog.Reference{Policy: "worker",
+					Arguments: map[string]string{"user": "{user}", "region": "{region}"}},
+				Expect: []Expectation{{Conduit: "population", Says: "home", Parameters: []string{"user", "region"}}},
+			},
+		},
+		Sets: []Set{{Name: "documents", Catalog: "one/documents", Kind: policy.FileConduit, Ingress: true}},
+	}, c
+}
+
+// What a change of one fact gives and takes is found however the policy is written.
+func TestChangesFollowThePolicyAndNotItsText(t *testing.T) {
+	changed := fact("list", "open-to", "a")
+	for name, text := range map[string]string{
+		"a hyphen in the relation": `read :- sKeyIs(K), "list" says open-to(K).`,
+		"a comment after says": `read :- sKeyIs(K), "list" says # for whom it is
+			open-to(K).`,
+		"the relation on the next line": "read :- sKeyIs(K), \"list\" says\n\n\topen-to\n(K).",
+		"a removed fact opens a write":  `update :- sKeyIs(K), each in "list" says open-to(D) { neq(D, K) }.`,
+		"a removed fact opens a read":   `read :- sKeyIs(K), each in "list" says open-to(D) { neq(D, K) }.`,
+		"a brace in a string in an each": `read :- sKeyIs(K), each in "list" says open-to(D) { neq(D, "}"), neq(D, "b"),
+			neq(D, K) }.`,
+		"an each in an each": `read :- sKeyIs(K),
+			each in "all" says one(D) { each in "list" says open-to(E) { neq(E, K), neq(E, D) } }.`,
+		"a tuple for each tuple": `read :- sKeyIs(K), each in "all" says one(D) { "list" says open-to(D) }.`,
+		"syntax in strings and comments": `# each in "list" says other(D) { neq(D, this) }
+			read :- sKeyIs(K), neq(K, "says other("), neq(K, "each in x says y(D) {"), "list" says open-to(K).`,
+		"the owner's document": `policy documents(owner) { read :- sKeyIs(K), "list" says open-to(owner). }`,
+		"for all of a region":  `read :- sRegionIs("us"), "list" says open-to("a").`,
+		"a name made of parts": `policy documents(owner) { read :- sKeyIs(K), concat(K, owner, ""), concat(N, "li", "st"), N says open-to(owner). }`,
+		"after until": `read :- sKeyIs("a").
+			declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor), "list" says open-to("a").`,
+		"an update by those whom the read rule admits": `read :- "list" says open-to(K), sKeyIs(K).
+			update :- sKeyIs(K), "list" says open-to(K).`,
+		"the rule of the policy itself": `read :- sKeyIs("b"). read :- sKeyIs(K), "list" says open-to(K).
+			update :- isAsRestrictive(this.read, this.update). update :- sKeyIs("a"), sRegionIs("de").`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if inner, isBlock := strings.CutSuffix(text, "}"); isBlock {
+				text = inner + exit + "}"
+			} else if !strings.Contains(text, "declassify") {
+				text += "\n" + exit
+			}
+			plan, c := onePolicy(t, text, "/d/a/1", "/d/b/1")
+			if _, err := addFacts(c, fact("all", "one", "a"), fact("list", "open-to", "z")); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, plan, c)
+			before := canonical(r)
+			var differs bool
+			for step, change := range []func() (*catalog.Change, error){
+				func() (*catalog.Change, error) { return addFacts(c, changed) },
+				func() (*catalog.Change, error) { return removeFacts(c, changed) },
+				func() (*catalog.Change, error) { return removeFacts(c, fact("list", "open-to", "z")) },
+				func() (*catalog.Change, error) { return addFacts(c, changed) },
+			} {
+				done, err := change()
+				r, _ = follow(t, r, done, err)
+				if full := canonical(run(t, plan, c)); canonical(r) != full {
+					t.Errorf("step %d: incremental\n%s\nfull\n%s", step, canonical(r), full)
+				}
+				differs = differs || canonical(r) != before
+			}
+			if !differs {
+				t.Error("no step changes anything: the case shows nothing")
+			}
+		})
+	}
+}
+
+// canonical writes what a result gives, without the proofs: an access that holds already keeps
+// the one that it was found with.
+func canonical(r *Result) string {
+	var out strings.Builder
+	for _, c := range r.instances {
+		fmt.Fprintf(&out, "%s reads %v, writes %v, uses %v\n", c.Instance.Name(), c.Reads, c.Writes, c.Others)
+	}
+	return out.String()
+}
