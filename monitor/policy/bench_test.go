@@ -75,7 +75,7 @@ func BenchmarkCandidatesFriends(b *testing.B) {
 	state := StateOf(base, NewConduitTable())
 	b.ReportAllocs()
 	for b.Loop() {
-		if found, complete := policies["friends"].Candidates(taint, state, Environment{Now: noon}); len(found) != 101 ||
+		if found, complete, _ := policies["friends"].Candidates(taint, state, Environment{Now: noon}); len(found) != 101 ||
 			!complete {
 			b.Fatal("wrong candidates")
 		}

@@ -2,19 +2,24 @@
 
 package policy
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Candidates returns, in ascending order, argument lists (in the order of Parameters) for
 // which the comparison taint ⊒ label may succeed. It finds them through the facts'
 // indexes, not by trying: it runs the template's clauses backwards, with the parameters
 // as variables. The caller still has to decide each with [Decide]. If complete is true,
-// every other argument list is denied.
-func (t *Template) Candidates(taint Label, state State, environment Environment) (bindings [][]string, complete bool) {
+// every other argument list is denied, until next at least, if that is not zero: see
+// [Decision.Next].
+func (t *Template) Candidates(taint Label, state State, environment Environment) (bindings [][]string, complete bool,
+	next time.Time) {
 	if len(t.parameters) == 0 {
-		return [][]string{{}}, true
+		return [][]string{{}}, true, next
 	}
-	if len(t.obligations) == 0 {
-		return nil, false // no obligations, whatever the arguments
+	if len(t.obligations) == 0 || taint.isEmpty() {
+		return nil, false, next // it is not for the arguments in the taint that there may be no obligations
 	}
 	// Every obligation of the label has to be covered. The argument lists that can cover
 	// the first one include those that can cover all.
@@ -27,16 +32,19 @@ func (t *Template) Candidates(taint Label, state State, environment Environment)
 	for _, held := range taint.duties {
 		premises := held.rule().compiled().clauses
 		if len(premises) == 0 {
-			return nil, false // nobody may read the data, so it covers everything
+			return nil, false, next // nobody may read the data, so it covers everything
 		}
 		for _, template := range clauses {
-			more, all := t.backwards(template, &premises[0], held.rule(), state, environment)
+			more, all, later := t.backwards(template, &premises[0], held.rule(), state, environment)
 			found, complete = append(found, more...), complete && all
+			if next.IsZero() || !later.IsZero() && later.Before(next) {
+				next = later
+			}
 		}
 		complete = complete && !splittable(&premises[0])
 	}
 	slices.SortFunc(found, slices.Compare[[]string])
-	return slices.CompactFunc(found, slices.Equal[[]string]), complete
+	return slices.CompactFunc(found, slices.Equal[[]string]), complete, next
 }
 
 // splittable reports whether the comparison may be split into cases over the premise,
@@ -47,13 +55,13 @@ func splittable(premise *clause) bool {
 
 // backwards solves one clause of the template from a premise of the taint.
 func (t *Template) backwards(template lowered, premise *clause, owner Rule, state State,
-	environment Environment) (found [][]string, complete bool) {
+	environment Environment) (found [][]string, complete bool, next time.Time) {
 	if len(template.names)+len(t.parameters) > MaxVariables {
-		return nil, false
+		return nil, false, next
 	}
 	open, ok := t.opened(template)
 	if !ok {
-		return nil, false
+		return nil, false, next
 	}
 	p := newProver(state, &environment)
 	defer p.release()
@@ -86,7 +94,7 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 		found = append(found, arguments)
 		return false
 	})
-	return found, complete && p.budget.err == nil
+	return found, complete && p.budget.err == nil, p.budget.next.Instant()
 }
 
 // opened is a template clause with parameters as variables.

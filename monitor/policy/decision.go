@@ -5,6 +5,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // All decisions about flows are made in this file.
@@ -29,6 +30,10 @@ type Decision struct {
 	// were checked. For a taint's obligation it is the taint's policy. Empty when
 	// allowed.
 	Unmet []*Policy
+	// Next is the first instant at which a denial may no longer be one only because time has
+	// passed. It is zero if there is none. Decisions that compute with the clock are left out:
+	// nobody can tell when they change.
+	Next time.Time
 	// Derivation is filled when Environment.Explain is set.
 	Derivation *Derivation
 	// Err is the limit that was exceeded, if that is why the flow was denied.
@@ -213,6 +218,7 @@ func decide(state State, environment *Environment, flow string, judge func(*prov
 	if len(p.judgement.unmet) > 0 {
 		decision.Sentence, decision.Reason, decision.Unmet = p.judgement.denial.sentence, p.judgement.denial.String(),
 			p.judgement.unmet
+		decision.Next = p.budget.next.Instant()
 		decision.Remedy = remedied(p.judgement.remedy, state, *environment, flow, judge)
 		return decision
 	}

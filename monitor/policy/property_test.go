@@ -214,7 +214,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 		taint := drawPolicy(t, rapid.SliceOfN(bodyText(), 1, 2).Draw(t, "taint"), "").Label("task")
 		_, state := drawState(t, "facts")
 		environment := Environment{Now: noon}
-		candidates, complete := template.Candidates(taint, state, environment)
+		candidates, complete, _ := template.Candidates(taint, state, environment)
 		if !slices.IsSortedFunc(candidates, slices.Compare[[]string]) {
 			t.Fatalf("candidates %v are not sorted", candidates)
 		}

@@ -88,7 +88,11 @@ func follows(premise operation, first, second Value, op operation, left, right V
 // until which the decision holds.
 func (p *prover) clock(op operation, limit Value) bool {
 	now := Time(p.environment.Now)
-	if p.environment.Now.IsZero() || !relate(op, now, limit) {
+	if p.environment.Now.IsZero() {
+		return false
+	}
+	if !relate(op, now, limit) {
+		p.holdsLater(op, now, limit)
 		return false
 	}
 	if limit.kind != TimeValue {
@@ -116,6 +120,24 @@ func (p *prover) clock(op operation, limit Value) bool {
 		}
 	}
 	return true
+}
+
+// holdsLater notes when a relation between now and a limit, which does not hold, will.
+func (p *prover) holdsLater(op operation, now, limit Value) {
+	if limit.kind != TimeValue {
+		return
+	}
+	from := limit
+	switch op {
+	case opGt, opNeq:
+		from.number++
+	case opGe, opEq:
+	default:
+		return
+	}
+	if from.number > now.number && (p.budget.next.kind == Wildcard || from.number < p.budget.next.number) {
+		p.budget.next = from
+	}
 }
 
 // prefix decides ipPrefix; an assumed narrower prefix implies a wider one.

@@ -70,6 +70,7 @@ type budget struct {
 	steps int // literals to try, and facts to look at
 	depth int
 	err   error
+	next  Value // the first instant at which a relation with the clock will hold that does not yet
 }
 
 // failure is the literal that came nearest to success among those that did not hold.

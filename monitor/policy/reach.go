@@ -242,9 +242,13 @@ func (s *search) undo(to int) {
 	s.trail = s.trail[:to]
 }
 
-// take unifies a literal's conduit and arguments with a fact's.
+// take unifies a literal's conduit and arguments with a fact's. A fact with an offset counts as
+// one without, too.
 func (s *search) take(l *literal, fact Fact) bool {
-	if !s.unify(l.content.conduit, String(fact.Conduit)) {
+	if l.content.positioned && !fact.Positioned || !s.unify(l.content.conduit, String(fact.Conduit)) {
+		return false
+	}
+	if l.op == opSays && l.content.positioned && !s.unify(l.content.offset, Integer(fact.Offset)) {
 		return false
 	}
 	for i, argument := range l.arguments {
@@ -306,9 +310,10 @@ func (s *search) rank(l *literal) (rank int, ready bool) {
 		return 0, open == 0
 	case l.op == opType:
 		return 0, bound&1 != 0
-	case l.op.arithmetic() || l.op == opConcat:
-		return 0, open == 0 || slices.ContainsFunc(signatures[l.op].modes,
-			func(mode uint8) bool { return bound&mode == mode })
+	case l.op == opConcat:
+		return 0, bound&(bound-1) != 0
+	case l.op.arithmetic():
+		return 0, bound&0b110 == 0b110 // backwards there can be several solutions
 	}
 	return 0, false
 }
@@ -344,9 +349,12 @@ func (s *search) walk(l *literal, rest []*literal) {
 		return // nothing speaks there
 	}
 	pattern := Pattern{Conduit: conduit.Text(), Relation: l.content.relation,
-		Arguments: make([]Value, len(l.arguments))}
+		Arguments: make([]Value, len(l.arguments)), Rows: &s.steps}
 	for i, argument := range l.arguments {
 		pattern.Arguments[i] = s.value(argument)
+	}
+	if l.content.positioned {
+		pattern.Positioned, pattern.Offset = true, s.value(l.content.offset)
 	}
 	s.facts.Lookup(pattern, func(fact Fact) bool {
 		start := len(s.trail)
@@ -354,7 +362,6 @@ func (s *search) walk(l *literal, rest []*literal) {
 			s.solve(rest)
 		}
 		s.undo(start)
-		s.steps--
 		return s.steps > 0
 	})
 }

@@ -295,7 +295,7 @@ func TestSysECandidates(t *testing.T) {
 		"worker":             {{"alice", "de"}},
 	}
 	for name, want := range tests {
-		got, complete := policies[name].Candidates(taint, syse(t), Environment{Now: noon})
+		got, complete, _ := policies[name].Candidates(taint, syse(t), Environment{Now: noon})
 		if diff := cmp.Diff(want, got); diff != "" || !complete {
 			t.Errorf("%s: complete is %v, candidates (-want +got):\n%s", name, complete, diff)
 		}

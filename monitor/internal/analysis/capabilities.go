@@ -18,6 +18,9 @@ type Capabilities struct {
 
 	// The conditions of reads[i] are readsOn.of(i), and so on.
 	readsOn, writesOn, othersOn footprints
+	// begins is the first instant (Unix nanoseconds) at which the passing of time may have given
+	// an access; 0 if nothing is to be expected.
+	begins int64
 }
 
 // Other is an access to a single conduit for which the catalog has no class: a pipe, a

@@ -78,6 +78,8 @@ func TestChangesFollowThePolicyAndNotItsText(t *testing.T) {
 			declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor), "list" says open-to("a").`,
 		"an update by those whom the read rule admits": `read :- "list" says open-to(K), sKeyIs(K).
 			update :- sKeyIs(K), "list" says open-to(K).`,
+		"a removed fact leaves only readers whom the taint admits": `read :- "list" says open-to(K), sKeyIs(K), sRegionIs("de").
+			update :- sKeyIs("a").`,
 		"the rule of the policy itself": `read :- sKeyIs("b"). read :- sKeyIs(K), "list" says open-to(K).
 			update :- isAsRestrictive(this.read, this.update). update :- sKeyIs("a"), sRegionIs("de").`,
 	} {

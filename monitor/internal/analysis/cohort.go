@@ -92,6 +92,7 @@ func (c *cohort) prepare(i int, instance Instance) {
 	}
 	out.Writes, out.writesOn = flatten(c.engine.writable(who, 1))
 	c.engine.tryOthers(who, out)
+	out.begins = who.next.or(0)
 }
 
 // sort arranges the pairs by class.
@@ -183,4 +184,5 @@ func (c *cohort) assemble(i int) {
 		}
 	}
 	c.found[i].Reads, c.found[i].readsOn = flatten(reads)
+	c.found[i].begins = c.who[i].next.or(c.found[i].begins)
 }

@@ -35,7 +35,7 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	f := footprint{until: never}
 	for _, condition := range conditions {
 		switch condition.Kind {
-		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged:
+		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged, policy.FactPresentAt, policy.FactsUnchangedAt:
 			values := condition.Tuple.Values()
 			if condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
 				f.hashes = append(f.hashes, hashCondition(condition, values))
@@ -52,10 +52,10 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	return f
 }
 
-// hashCondition hashes the exact fact if the condition names one, or all of the
-// relation's facts in the conduit if the condition contains a wildcard.
+// hashCondition hashes the exact fact, wherever it stands in the conduit, if the condition names
+// one, or all of the relation's facts in the conduit if the condition contains a wildcard.
 func hashCondition(condition policy.Condition, values []policy.Value) conditionHash {
-	exact := condition.Kind != policy.FactsUnchanged
+	exact := condition.Kind != policy.FactsUnchanged && condition.Kind != policy.FactsUnchangedAt
 	for _, value := range values {
 		exact = exact && value.Kind() != policy.Wildcard
 	}

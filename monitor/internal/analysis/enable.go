@@ -118,7 +118,7 @@ func (u *update) enabled(change *catalog.Change) {
 	}
 	for _, task := range sense.tasks {
 		if task.uses.SpeaksOfConduits() && len(change.Moved)+len(change.Classes) > 0 {
-			u.ask(question{tasks: []string{task.name}, what: askEverything})
+			u.ask(question{tasks: []string{task.name}, all: true, what: askEverything})
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (u *update) fact(sense *sensitivity, fact policy.Fact, added bool) {
 		// may then be for fewer readers. An isAsRestrictive among its conditions may be about any
 		// of the policies.
 		if concern(task.uses, fact) || compares(task.uses) && len(concerned) > 0 {
-			u.ask(question{tasks: []string{task.name}, what: askEverything})
+			u.ask(question{tasks: []string{task.name}, all: true, what: askEverything})
 		}
 	}
 	for i := range sense.parts {

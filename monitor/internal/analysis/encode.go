@@ -14,10 +14,13 @@ import (
 )
 
 // A stored result consists of magic, bundle hash, facts version, plan digest, time of the
-// run, the number of instances, each instance, and the SHA-256 of all that. Numbers are
+// run, the instant up to which it has followed the clock, the number of instances, each instance, and the SHA-256 of all that. Numbers are
 // unsigned varints, except for 8-byte condition hashes (big-endian). Lists of classes
 // contain differences.
-const magic = "shai-analysis-1\n"
+const (
+	magic       = "shai-analysis-2\n"
+	magicBefore = "shai-analysis-1\n" // of an earlier version, without the instants at which accesses begin
+)
 
 // ErrStale says that a stored result belongs to another bundle, other facts or another
 // plan. Run the analysis again.
@@ -42,7 +45,7 @@ func (c *Capabilities) encode(out []byte) []byte {
 		}
 		out = append(codec.AppendText(codec.AppendText(out, other.Set), other.Conduit), flag)
 	}
-	return c.othersOn.encode(out)
+	return codec.AppendFixed(c.othersOn.encode(out), uint64(c.begins)) //nolint:gosec // read back the same way
 }
 
 func appendClasses(out []byte, classes []uint32) []byte {
@@ -130,6 +133,7 @@ func decodeCapabilities(r *codec.Reader) *Capabilities {
 		}
 	}
 	c.othersOn = decodeFootprints(r, len(c.Others))
+	c.begins = int64(r.Fixed()) //nolint:gosec // written the same way
 	return c
 }
 
@@ -159,6 +163,7 @@ func (r *Result) Encode() []byte {
 	out = codec.AppendNumber(out, r.FactsVersion)
 	out = codec.AppendText(out, r.plan.digest())
 	out = codec.AppendFixed(out, uint64(r.Analyzed.UnixNano()))
+	out = codec.AppendFixed(out, uint64(r.followed)) //nolint:gosec // read back the same way
 	out = codec.AppendNumber(out, uint64(len(r.instances)))
 	for _, c := range r.instances {
 		out = c.encode(out)
@@ -168,13 +173,16 @@ func (r *Result) Encode() []byte {
 }
 
 // readHead reads what stands before the instances, after the magic.
-func readHead(r *codec.Reader) (bundleHash string, factsVersion uint64, plan string, analyzed uint64) {
-	return r.Text(), r.Number(), r.Text(), r.Fixed()
+func readHead(r *codec.Reader) (bundleHash string, factsVersion uint64, plan string, analyzed, followed uint64) {
+	return r.Text(), r.Number(), r.Text(), r.Fixed(), r.Fixed()
 }
 
 // Decode reads a result that Encode made for the same plan and state. The error wraps
 // ErrStale if the result belongs to others. Any other error says that it is damaged.
 func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
+	if bytes.HasPrefix(stored, []byte(magicBefore)) {
+		return nil, ErrStale
+	}
 	body, ok := bytes.CutPrefix(stored, []byte(magic))
 	if !ok || len(body) < sha256.Size {
 		return nil, errors.New("not a stored analysis; run the analysis again")
@@ -184,7 +192,7 @@ func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 		return nil, errors.New("the stored analysis is damaged; run the analysis again")
 	}
 	r := codec.NewReader(body[:len(body)-sha256.Size])
-	hash, version, digest, analyzed := readHead(r)
+	hash, version, digest, analyzed, followed := readHead(r)
 	if r.Broken() || hash != state.BundleHash() || version != state.FactsVersion() || digest != plan.digest() {
 		return nil, ErrStale
 	}
@@ -195,5 +203,8 @@ func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 	if r.Broken() || len(r.Rest()) != 0 {
 		return nil, errors.New("the stored analysis is malformed; run the analysis again")
 	}
-	return newResult(plan, state, time.Unix(0, int64(analyzed)).UTC(), all), nil //nolint:gosec // written the same way
+	result := newResult(plan, state, time.Unix(0, int64(analyzed)).UTC(), all) //nolint:gosec // written the same way
+	result.followed = int64(followed)                                          //nolint:gosec // written the same way
+	result.next = result.nextInstant()
+	return result, nil
 }

@@ -80,6 +80,7 @@ func (e *engine) alsoReads(c *Capabilities, classes []uint32) {
 		again[class] = true
 	}
 	c.setReads(e.retry(who, read, c.Reads, &c.readsOn, again))
+	c.begins = who.next.or(c.begins)
 }
 
 // keep decides again on what an earlier result says that an instance may read, and that this

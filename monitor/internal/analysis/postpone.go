@@ -38,6 +38,7 @@ func (p *Plan) Uses(state *catalog.State, name string, classes []uint32) bool {
 func (r *Result) Decide(ctx context.Context, state *catalog.State, classes []uint32, instances []Instance,
 	options Options) (*Result, []Affected, error) {
 	u := r.begin(state, options)
+	u.questions, u.postponed = nil, u.questions
 	for _, instance := range instances {
 		at, found := r.find(instance)
 		if !found {

@@ -44,9 +44,6 @@ const (
 const maxQuestions = 64
 
 func (u *update) ask(q question) {
-	if q.what == askEverything {
-		q.all = true
-	}
 	if !q.all && len(q.only) == 0 || (q.what == askReads || q.what == askWrites) && len(q.classes) == 0 {
 		return
 	}

@@ -24,6 +24,9 @@ type Result struct {
 	sessions  *sessionIndex
 	sense     *lazily    // what the plan depends on
 	questions []question // not answered yet
+	// followed is the instant (Unix nanoseconds) up to which accesses that time gives and takes
+	// have been looked for, and next one before which there are no further ones.
+	followed, next int64
 }
 
 // lazily is a sensitivity that is made at its first use.
@@ -33,11 +36,13 @@ type lazily struct {
 }
 
 func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Capabilities) *Result {
-	return &Result{
+	r := &Result{
 		plan: plan, state: state, BundleHash: state.BundleHash(), FactsVersion: state.FactsVersion(),
 		Analyzed: now, instances: instances, index: newConditionIndex(instances),
-		sessions: newSessionIndex(plan, state, instances), sense: &lazily{},
+		sessions: newSessionIndex(plan, state, instances), sense: &lazily{}, followed: now.UnixNano(),
 	}
+	r.next = r.nextInstant()
+	return r
 }
 
 // with returns the next result, for a state on which the plan's policies are the same.
@@ -102,14 +107,26 @@ func (r *Result) On(plan *Plan) *Result {
 	return &copied
 }
 
-// NextExpiry returns the first instant at which an access expires. Call Expire then. ok
-// is false if there is none.
-func (r *Result) NextExpiry() (at time.Time, ok bool) {
+// NextExpiry returns an instant before which neither an access expires nor time gives one. Call
+// Expire then. ok is false if there is none.
+func (r *Result) NextExpiry() (at time.Time, ok bool) { return instant(r.next), r.next != never }
+
+func (r *Result) nextInstant() int64 {
 	next := int64(never)
 	for _, c := range r.instances {
-		next = min(next, c.nextExpiry())
+		next = min(next, c.nextInstant(r.followed))
 	}
-	return instant(next), next != never
+	return next
+}
+
+// nextInstant returns the first instant at which an access of the instance expires, or at which
+// it may gain one for which nobody has looked yet.
+func (c *Capabilities) nextInstant(followed int64) int64 {
+	next := c.nextExpiry()
+	if c.begins > followed {
+		next = min(next, c.begins)
+	}
+	return next
 }
 
 // conditionIndex finds the instances whose accesses depend on a condition. Two arrays

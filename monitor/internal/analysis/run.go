@@ -48,12 +48,14 @@ type Progress func(done, total uint64)
 
 // engine is one run over one state.
 type engine struct {
-	plan    *Plan
-	state   *catalog.State
-	now     time.Time
-	targets *targets
-	waive   func(*policy.Policy) bool // nil: nothing
-	search  bool
+	plan  *Plan
+	state *catalog.State
+	now   time.Time
+	// followed is the instant (Unix nanoseconds) up to which accesses that time gives are asked for.
+	followed int64
+	targets  *targets
+	waive    func(*policy.Policy) bool // nil: nothing
+	search   bool
 	// byPolicy lists the classes of each set and policy, made at first use.
 	byPolicy sync.Map // [2]string to func() []uint32
 }
@@ -213,6 +215,7 @@ func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	out.Reads, out.readsOn = flatten(e.tryClasses(who, read, e.readable(who), workers))
 	out.Writes, out.writesOn = flatten(e.writable(who, workers))
 	e.tryOthers(who, out)
+	out.begins = who.next.or(0)
 	return out
 }
 
@@ -277,7 +280,9 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	if len(all) <= fewClasses && !e.search {
 		return all
 	}
-	bindings, complete := template.Candidates(who.taint, e.state, policy.Environment{Session: who.session, Now: e.now})
+	bindings, complete, next := template.Candidates(who.taint, e.state,
+		policy.Environment{Session: who.session, Now: e.now})
+	who.next.note(next)
 	if !complete {
 		return all
 	}
@@ -322,7 +327,8 @@ func (e *engine) try(who *subject, what policy.Operation, class uint32) (footpri
 		return footprint{}, false
 	}
 	decision := decide(who, what, to, e.state, e.now, e.waive)
-	if !validated(decision) {
+	who.next.note(decision.Next)
+	if !validated(decision, e.now) {
 		return footprint{}, false
 	}
 	return footprintOf(decision.Conditions, to.name), true

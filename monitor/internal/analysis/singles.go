@@ -30,7 +30,9 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 				if set.Egress && what == write {
 					what = leave
 				}
-				if decision := decide(who, what, to, e.state, e.now, e.waive); validated(decision) {
+				decision := decide(who, what, to, e.state, e.now, e.waive)
+				who.next.note(decision.Next)
+				if validated(decision, e.now) {
 					all = append(all, found{Other{set.Name, to.conduit.Name, what != read},
 						footprintOf(decision.Conditions, "")})
 				}

@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
@@ -19,6 +20,35 @@ type subject struct {
 	taint    policy.Label
 	session  *policy.Session
 	values   map[string]string // of its parameters, by name
+	next     nextInstant       // at which something that is denied may be allowed
+}
+
+// nextInstant is the earliest of the instants that it was told of. It is safe for concurrent
+// use.
+type nextInstant struct {
+	mu sync.Mutex
+	at int64 // Unix nanoseconds; 0: none
+}
+
+func (n *nextInstant) note(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.at == 0 || at.UnixNano() < n.at {
+		n.at = at.UnixNano()
+	}
+}
+
+// or returns the earlier instant of the two; 0 stands for none.
+func (n *nextInstant) or(other int64) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.at == 0 || other != 0 && other < n.at {
+		return other
+	}
+	return n.at
 }
 
 // newSubject binds the taint. An instance whose taint cannot be built has no access.
@@ -136,9 +166,13 @@ func decide(who *subject, what policy.Operation, to *target, state policy.State,
 
 // validated reports whether a decision holds as long as its state conditions hold. The
 // catalog does not know a conduit's length, which changes with every write: a decision
-// that depends on it is made when the access happens.
-func validated(decision policy.Decision) bool {
+// that depends on it is made when the access happens. So is one that computes with the clock,
+// which holds for an instant.
+func validated(decision policy.Decision, now time.Time) bool {
 	if !decision.Allowed {
+		return false
+	}
+	if until, ok := policy.Until(decision.Conditions); ok && until.UnixNano() <= now.UnixNano()+1 {
 		return false
 	}
 	for _, condition := range decision.Conditions {

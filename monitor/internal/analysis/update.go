@@ -95,39 +95,84 @@ func (r *Result) Continue(ctx context.Context, options Options) (*Result, []Affe
 	return r.begin(r.state, options).finish(ctx)
 }
 
-// Expire returns the result at a later time, when accesses have expired. It does not
-// foresee state conditions that begin to hold with time: until the next full run, such
-// accesses are decided when they happen.
+// Expire returns the result at a later time, when accesses have expired, or time may have given
+// some. The accesses are those of a full run at that time, but for what [Options].Limit leaves.
 func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affected, error) {
 	u := r.begin(r.state, options)
 	now := options.Now.UnixNano()
+	u.engine.followed = now
+	var begun []*instanceName
 	for i, c := range u.instances {
-		d := &dirty{}
-		for _, e := range c.readsOn.expires {
-			if e.until <= now {
-				d.mark(&d.reads, c.Reads[e.access])
-			}
-		}
-		for _, e := range c.writesOn.expires {
-			if e.until <= now {
-				d.mark(&d.writes, c.Writes[e.access])
-			}
-		}
-		for _, e := range c.othersOn.expires {
-			d.others = d.others || e.until <= now
-		}
-		if d.others || d.reads != nil || d.writes != nil {
-			u.dirty[i] = d
+		u.expired(i, c, now)
+		if r.followed < c.begins && c.begins <= now {
+			begun = append(begun, &c.Instance)
 		}
 	}
-	return u.finish(ctx)
+	u.begun(begun)
+	next, affected, err := u.finish(ctx)
+	if err == nil {
+		next.followed = now
+		next.next = next.nextInstant()
+	}
+	return next, affected, err
+}
+
+// expired marks the accesses of an instance that have expired.
+func (u *update) expired(i int, c *Capabilities, now int64) {
+	for _, e := range c.readsOn.expires {
+		if e.until <= now {
+			d := u.at(i)
+			d.mark(&d.reads, c.Reads[e.access])
+		}
+	}
+	for _, e := range c.writesOn.expires {
+		if e.until <= now {
+			d := u.at(i)
+			d.mark(&d.writes, c.Writes[e.access])
+		}
+	}
+	for _, e := range c.othersOn.expires {
+		if e.until <= now {
+			u.at(i).others = true
+		}
+	}
+}
+
+// begun asks about everything that time may have given instances: what a policy with a clock
+// decides on.
+func (u *update) begun(instances []*instanceName) {
+	if len(instances) == 0 {
+		return
+	}
+	sense := u.old.sensitivity(u.engine.state)
+	for _, task := range sense.tasks {
+		if ticks(task.uses) {
+			u.ask(question{tasks: []string{task.name}, only: instances, what: askEverything})
+		}
+	}
+	for i := range sense.parts {
+		p := &sense.parts[i]
+		if !ticks(p.uses) && !compares(p.uses) {
+			continue
+		}
+		u.ask(question{tasks: slices.Concat(p.readers, p.writers), only: instances, what: askOthers})
+		u.ask(question{tasks: p.readers, only: instances, what: askCandidates, part: p})
+		u.ask(question{tasks: p.writers, only: instances, what: askWrites,
+			classes: u.engine.classesOfPolicy(p.set.Catalog, p.policy)})
+	}
+}
+
+// ticks reports whether a policy asks for the time.
+func ticks(uses policy.Dependencies) bool {
+	return uses.Read.Clock || uses.Update.Clock || uses.Exits.Clock
 }
 
 func (r *Result) begin(state *catalog.State, options Options) *update {
 	return &update{
 		old: r, options: options, instances: r.instances, dirty: make(map[int]*dirty),
 		questions: slices.Clone(r.questions),
-		engine:    &engine{plan: r.plan, state: state, now: options.Now, targets: &targets{state: state}},
+		engine: &engine{plan: r.plan, state: state, now: options.Now, followed: r.followed,
+			targets: &targets{state: state}},
 	}
 }
 
@@ -326,6 +371,7 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 		before, after := next.instances[i], redone[at]
 		next.instances[i] = after
 		next.index.add(after)
+		next.next = min(next.next, after.nextInstant(next.followed))
 		if u.fresh[i] {
 			before = nil
 		}
@@ -359,7 +405,7 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 		}
 	}
 	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes,
-		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn}
+		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn, begins: c.begins}
 	if len(d.reads) > 0 {
 		out.setReads(e.retry(who, read, c.Reads, &c.readsOn, d.reads))
 	}
@@ -370,6 +416,10 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 		out.Others, out.othersOn = nil, footprints{}
 		e.tryOthers(who, out)
 	}
+	if out.begins <= e.followed {
+		out.begins = 0
+	}
+	out.begins = who.next.or(out.begins)
 	return out
 }
 

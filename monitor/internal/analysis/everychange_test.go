@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// Random policies for TestEveryChangeEqualsAFullRun are conjunctions of these. They hold what a
+// reader of texts would stumble over: hyphens, comments, and strings that look like syntax.
+var pieces = []string{
+	`sKeyIs(K)`, `sKeyIs(owner)`, `sKeyIs("a")`, `sRegionIs(R)`, `sRegionIs("de")`, `neq(K, "each in x says y(D) {")`,
+	`concat(F, "friends-of/", owner), F says close-friend(K)`, `concat(F, "friends-of/", owner)`, `F says close-friend(M)`,
+	`concat(G, "friends-of/", M), G says # a comment: each in "x" says y(D) { neq(D, K) }
+		close-friend(K)`,
+	`concat(L, "black-list/", R), each in L says is-blocked(D) { neq(D, this) }`,
+	`"club" says member-of(K, owner)`, `"club" says member-of(owner, K)`, `"club" says member-of(M, N)`,
+	`each in "deny" says none-of(D) { neq(D, K) }`, `each in "deny" says none-of(D) { neq(D, "}"), neq(D, owner) }`,
+	`each in "deny" says none-of(D) { "club" says member-of(D, owner) }`,
+	`each in "club" says member-of(D, E) { each in "deny" says none-of(X) { neq(X, D) } }`,
+	`concat(N, "list/", this), N says close-friend(K)`, `this says close-friend(K)`, `"club" says member-of(K, this)`,
+	`timeIs(T), lt(T, 2017-06-03T00:00:00Z)`, `timeIs(T), ge(T, 2017-06-02T00:00:00Z)`,
+	`"when" says starts-at(S), timeIs(T), gt(T, S)`, `"when" says ends-at(owner, E), timeIs(T), le(T, E)`,
+	`timeIs(T), add(U, T, 86400), "when" says starts-at(V), lt(V, U)`,
+	`isAsRestrictive(this.read, this.update)`, `cIdExists(1)`, `hasPol(1, P), isAsRestrictive(P.read, this.read)`,
+	`cKindIs(file)`, `each in "deny" says none-of(D) { true }`,
+}
+
+func body(rt *rapid.T) string {
+	chosen := rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 4).Draw(rt, "pieces")
+	for ; len(chosen) > 0; chosen = chosen[:len(chosen)-1] {
+		text := strings.Join(chosen, ",\n  ")
+		if _, err := policy.CompileText("body", []byte("policy p(owner) { read :- "+text+". }")); err == nil {
+			return text
+		}
+	}
+	return rapid.SampledFrom([]string{"true", "sKeyIs(owner)", `sKeyIs("b"), sRegionIs("us")`}).Draw(rt, "body")
+}
+
+// anyPolicy draws a policy whose data may go to documents, or has exits of its own.
+func anyPolicy(rt *rapid.T) string {
+	var text strings.Builder
+	text.WriteString("policy p(owner) {\n")
+	for range rapid.IntRange(0, 2).Draw(rt, "read clauses") {
+		text.WriteString("read :- " + body(rt) + ".\n")
+	}
+	for range rapid.IntRange(0, 2).Draw(rt, "update clauses") {
+		text.WriteString("update :- " + body(rt) + ".\n")
+	}
+	switch rapid.IntRange(0, 5).Draw(rt, "declassify") {
+	case 0:
+		text.WriteString("declassify :- isAsRestrictive(read, this.read) until " + body(rt) + ".\n")
+	case 1:
+		text.WriteString("declassify :- isAsRestrictive(read, this.update) until cKindIs(descriptor).\n")
+	case 2:
+		text.WriteString("declassify :- true.\n")
+	default:
+		text.WriteString(exit + "\n")
+	}
+	return text.String() + "}"
+}
+
+// world is a pipeline under random policies.
+type world struct {
+	rt     *rapid.T
+	plan   *Plan
+	bundle catalog.Bundle
+	c      *catalog.Catalog
+	now    time.Time
+	r      *Result
+}
+
+var worldDocuments = []string{"/one/a/1", "/one/a/2", "/one/b/1", "/two/a/1", "/two/b/1", "/two/c/1"}
+
+// newWorld has documents under two policies, a pipe, a tuple of each user, and a connection.
+// Workers have a common taint or a random one.
+func newWorld(t testing.TB, rt *rapid.T) *world {
+	w := &world{rt: rt, now: now}
+	arguments := map[string]string{"owner": "{owner}"}
+	documents := func(name string) catalog.Rule {
+		return catalog.Rule{Set: "world/" + name, Kind: policy.FileConduit, Ingress: true, Path: "/" + name + "/{owner}/**",
+			Policy: catalog.Reference{Policy: name, Arguments: arguments}}
+	}
+	w.bundle.Rules = []catalog.Rule{documents("one"), documents("two"), {Set: "world/notes", Kind: policy.TupleConduit,
+		Path: "note:{owner}", Policy: catalog.Reference{Policy: "notes", Arguments: arguments}}}
+	taint := rapid.SampledFrom([]string{
+		`policy p(owner, region) { read :- sKeyIs(owner), sRegionIs(region). ` + exit + ` }`,
+		`policy p(owner, region) { read :- sKeyIs(owner). ` + exit + ` }`,
+		`policy p(owner, region) { ` + exit + ` }`,
+		`policy p(owner, region) { declassify :- true. }`,
+		"",
+	}).Draw(rt, "taint")
+	if taint == "" {
+		taint = strings.Replace(anyPolicy(rt), "p(owner)", "p(owner, region)", 1)
+	}
+	for _, one := range []struct{ name, text string }{
+		{"closed", `policy p { ` + exit + ` }`}, {"notes", anyPolicy(rt)}, {"one", anyPolicy(rt)},
+		{"pipe", strings.Replace(anyPolicy(rt), "p(owner)", "p(owner)", 1)}, {"two", anyPolicy(rt)}, {"worker", taint},
+	} {
+		w.bundle.Policies = append(w.bundle.Policies, catalog.PolicyText{Name: one.name, File: one.name, Text: one.text})
+	}
+	w.bundle.Hash = "0"
+	reference := catalog.Reference{Policy: "pipe", Arguments: map[string]string{"owner": "a"}}
+	all := []string{"one", "two", "notes", "pipe"}
+	w.plan = &Plan{
+		Pipeline: "world",
+		Tasks: []Task{
+			{Name: "indexer", Taint: catalog.Reference{Policy: "closed"}, Reads: all, Writes: all},
+			{
+				Name: "worker", Parameters: []string{"user", "region"}, Reads: all, Writes: append(all, "web"),
+				Taint: catalog.Reference{Policy: "worker",
+					Arguments: map[string]string{"owner": "{user}", "region": "{region}"}},
+				Expect: []Expectation{
+					{Conduit: "population", Says: "home", Parameters: []string{"user", "region"}},
+					{Conduit: "population", Says: "travels", Parameters: []string{"region", "user"}},
+				},
+			},
+		},
+		Sets: []Set{
+			{Name: "one", Catalog: "world/one", Kind: policy.FileConduit, Ingress: true},
+			{Name: "two", Catalog: "world/two", Kind: policy.FileConduit, Ingress: true},
+			{Name: "notes", Catalog: "world/notes", Kind: policy.TupleConduit, Paths: []string{"note:{owner}"}},
+			{Name: "pipe", Catalog: "world/pipe", Kind: policy.PipeConduit, Policy: &reference, From: "indexer", To: "worker"},
+			{Name: "web", Catalog: "world/web", Kind: policy.ConnectionConduit, Egress: true, Policy: &reference},
+		},
+	}
+	w.c = newCatalog(t, w.bundle)
+	return w
+}
+
+func (w *world) fact() policy.Fact {
+	person := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.rt, "person") }
+	region := func() string { return rapid.SampledFrom(regions).Draw(w.rt, "region") }
+	document := func() string { return rapid.SampledFrom(worldDocuments).Draw(w.rt, "document") }
+	instant := func() policy.Value {
+		return policy.Time(now.Add(time.Duration(rapid.IntRange(0, 9).Draw(w.rt, "hours")) * 12 * time.Hour))
+	}
+	switch rapid.IntRange(0, 11).Draw(w.rt, "fact") {
+	case 0, 1, 2:
+		return fact("friends-of/"+person(), "close-friend", person())
+	case 3:
+		return fact("black-list/"+region(), "is-blocked", document())
+	case 4:
+		return fact("club", "member-of", person(), person())
+	case 5:
+		return fact("club", "member-of", person(), document())
+	case 6:
+		return fact("deny", "none-of", person())
+	case 7:
+		return fact(rapid.SampledFrom([]string{"", "list/"}).Draw(w.rt, "prefix")+document(), "close-friend", person())
+	case 8:
+		return policy.Fact{Conduit: "when", Relation: "starts-at", Arguments: []policy.Value{instant()}}
+	case 9:
+		return policy.Fact{Conduit: "when", Relation: "ends-at", Arguments: []policy.Value{policy.String(person()), instant()}}
+	case 10:
+		return fact("population", "travels", region(), person())
+	default:
+		return fact("population", "home", person(), region())
+	}
+}
+
+func (w *world) facts(label string, most int) (facts []policy.Fact) {
+	for range rapid.IntRange(0, most).Draw(w.rt, label) {
+		facts = append(facts, w.fact())
+	}
+	return facts
+}
+
+func (w *world) must(change *catalog.Change, err error) *catalog.Change {
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return change
+}
+
+// step makes a change of any kind, and follows it.
+func (w *world) step() (what string) {
+	options := Options{Now: w.now, Limit: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(w.rt, "limit")}
+	var err error
+	switch rapid.IntRange(0, 9).Draw(w.rt, "step") {
+	case 0:
+		_, change, failed := w.c.Register([]string{rapid.SampledFrom(worldDocuments).Draw(w.rt, "document")})
+		w.r, _, err = w.r.Update(w.rt.Context(), w.must(change, failed), options)
+		what = fmt.Sprintf("moved %v, classes %v", change.Moved, change.Classes)
+	case 1:
+		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(w.rt, "hours")) * time.Hour)
+		options.Now = w.now
+		w.r, _, err = w.r.Expire(w.rt.Context(), options)
+		what = fmt.Sprintf("now %v", w.now)
+	case 2:
+		at := rapid.IntRange(0, len(w.bundle.Policies)-1).Draw(w.rt, "policy")
+		if name := w.bundle.Policies[at].Name; name != "closed" && name != "worker" {
+			w.bundle.Policies[at].Text = anyPolicy(w.rt)
+		}
+		w.bundle.Hash += "+"
+		change := w.must(w.c.Apply(w.bundle))
+		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		what = "policy " + w.bundle.Policies[at].Name
+	case 3: // of a task that only writes what it has written
+		task := w.plan.Tasks[0]
+		task.Reads = rapid.SampledFrom([][]string{{"one"}, {"two", "notes"}, {"one", "two", "notes", "pipe"}}).Draw(w.rt, "reads")
+		plan := *w.plan
+		plan.Tasks = append([]Task{task}, w.plan.Tasks[1:]...)
+		w.plan = &plan
+		w.r, err = Run(w.rt.Context(), w.plan, w.c.State(), options)
+		what = "task indexer"
+	default:
+		change := w.must(w.c.ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
+		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		what = fmt.Sprintf("added %v, removed %v", change.Added, change.Removed)
+	}
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return what + fmt.Sprintf(" (limit %d)", options.Limit)
+}
+
+// finish answers what the limits have left.
+func (w *world) finish() {
+	var err error
+	for w.r.Pending() {
+		if w.r, _, err = w.r.Continue(w.rt.Context(), Options{Now: w.now, Limit: 2}); err != nil {
+			w.rt.Fatal(err)
+		}
+	}
+}
+
+// After each change of facts, policies, documents, tasks or the clock, the accesses that were
+// followed are those of a full run. What a limit has left is never an access too many.
+func TestEveryChangeEqualsAFullRun(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rt)
+		defer w.c.Close()
+		if _, _, err := w.c.Register(rapid.SliceOfDistinct(rapid.SampledFrom(worldDocuments), rapid.ID).Draw(rt,
+			"documents")); err != nil {
+			rt.Fatal(err)
+		}
+		w.must(w.c.ChangeFacts(nil, w.facts("facts", 20)))
+		w.r = w.run()
+		history := ""
+		for range rapid.IntRange(2, 12).Draw(rt, "steps") {
+			history += w.step() + "\n"
+			full := w.run()
+			w.checkWithin(full, history)
+			if rapid.Bool().Draw(rt, "finish") {
+				w.finish()
+			}
+			if got, want := canonical(w.r), canonical(full); !w.r.Pending() && got != want {
+				rt.Fatalf("%s%s\nafter\n%s\nincremental:\n%s\nfull run:\n%s", policiesOf(w.bundle), w.plan.Tasks[0].Reads,
+					history, got, want)
+			}
+		}
+	})
+}
+
+func (w *world) run() *Result {
+	result, err := Run(w.rt.Context(), w.plan, w.c.State(), Options{Now: w.now, search: true})
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return result
+}
+
+// checkWithin fails if the result has an access that a full run has not.
+func (w *world) checkWithin(full *Result, history string) {
+	for _, c := range w.r.instances {
+		held, found := full.Instance(c.Instance)
+		if !found {
+			w.rt.Fatalf("%s is not expected after\n%s", c.Instance.Name(), history)
+		}
+		if lost := compare(c, held); lost != nil && hasMore(c, held) {
+			for _, class := range append(minus(c.Reads, held.Reads), minus(c.Writes, held.Writes)...) {
+				if w.c.State().Class(class).Members > 0 || w.c.State().Class(class).Policy == nil {
+					w.rt.Fatalf("%s\n%s has class %d too many after\n%s\nhas:\n%s\nfull run:\n%s", policiesOf(w.bundle),
+						c.Instance.Name(), class, history, canonical(w.r), canonical(full))
+				}
+			}
+		}
+	}
+}
+
+func hasMore(c, than *Capabilities) bool {
+	return len(minus(c.Reads, than.Reads))+len(minus(c.Writes, than.Writes)) > 0
+}
+
+func policiesOf(bundle catalog.Bundle) string {
+	var out strings.Builder
+	for _, one := range bundle.Policies {
+		fmt.Fprintf(&out, "%s: %s\n", one.Name, one.Text)
+	}
+	return out.String()
+}
