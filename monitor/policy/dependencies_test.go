@@ -15,7 +15,7 @@ func TestDependencies(t *testing.T) {
 		read :- sKeyIs(K), concat(F, "friends/", owner), F says close-friend(K, _), neq(K, "x says y(Z)").
 		read :- each in "deny" says blocked(D) { "club" says member-of(D), each in "deny" says inner(E) { eq(E, D) } }.
 		update :- timeIs(T), gt(T, 2020-01-01T00:00:00Z), isAsRestrictive(this.read, this.update).
-		declassify :- isAsRestrictive(read, this.read) until hasPol(1, P), "switch" says on(owner).
+		declassify :- isAsRestrictive(read, this.read) until hasPol(1, _P), "switch" says on(owner).
 	}`))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestPredictedSession(t *testing.T) {
 	for text, want := range map[string]string{
 		`read :- sKeyIs(owner), sRegionIs("de").`:                        "known",
 		`declassify :- isAsRestrictive(read, this.read).`:                "nobody",
-		`read :- sKeyIs(K).`:                                             "open",
+		`read :- sKeyIs(_K).`:                                            "open",
 		`read :- sKeyIs(owner), "list" says ok(owner).`:                  "open",
 		`read :- sKeyIs(owner), eq(owner, "x").`:                         "open", // for another owner it is for nobody
 		`read :- sRegionIs(owner), sRegionIs("de").`:                     "open",

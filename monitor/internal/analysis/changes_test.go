@@ -68,10 +68,10 @@ func TestChangesFollowThePolicyAndNotItsText(t *testing.T) {
 			neq(D, K) }.`,
 		"an each in an each": `read :- sKeyIs(K),
 			each in "all" says one(D) { each in "list" says open-to(E) { neq(E, K), neq(E, D) } }.`,
-		"a tuple for each tuple": `read :- sKeyIs(K), each in "all" says one(D) { "list" says open-to(D) }.`,
+		"a tuple for each tuple": `read :- sKeyIs(_K), each in "all" says one(D) { "list" says open-to(D) }.`,
 		"syntax in strings and comments": `# each in "list" says other(D) { neq(D, this) }
 			read :- sKeyIs(K), neq(K, "says other("), neq(K, "each in x says y(D) {"), "list" says open-to(K).`,
-		"the owner's document": `policy documents(owner) { read :- sKeyIs(K), "list" says open-to(owner). }`,
+		"the owner's document": `policy documents(owner) { read :- sKeyIs(_K), "list" says open-to(owner). }`,
 		"for all of a region":  `read :- sRegionIs("us"), "list" says open-to("a").`,
 		"a name made of parts": `policy documents(owner) { read :- sKeyIs(K), concat(K, owner, ""), concat(N, "li", "st"), N says open-to(owner). }`,
 		"after until": `read :- sKeyIs("a").
