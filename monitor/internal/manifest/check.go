@@ -20,6 +20,7 @@ type checker struct {
 	used      map[string]bool // keys of the objects that others refer to
 	library   map[string]bool // names of the standard library's policies to which objects refer
 	around    policy.Surroundings
+	composed  Errors
 	stored    bool // they are of a bundle that was in force
 	errors    Errors
 	warnings  Errors

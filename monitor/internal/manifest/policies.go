@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,9 +30,7 @@ func (c *checker) policies(objects []*object) {
 			continue
 		}
 		c.declared(o, file.Policies[0])
-		for _, include := range file.Policies[0].Includes {
-			c.used["Policy/"+include.Name] = true
-		}
+		c.includes(o, file.Policies[0])
 		file.Accepted = c.stored
 		files, owners[o.name] = append(files, file), o
 	}
@@ -44,6 +43,25 @@ func (c *checker) policies(objects []*object) {
 		if checked.Template != nil {
 			c.templates[o.name] = checked.Template
 		}
+	}
+}
+
+// includes notes the policies of the set that a policy includes.
+func (c *checker) includes(o *object, declaration *policy.Declaration) {
+	for _, include := range declaration.Includes {
+		if strings.HasPrefix(include.Name, policy.LibraryPrefix) {
+			continue
+		}
+		c.used["Policy/"+include.Name] = true
+		from := include.Range.From
+		c.composed = append(c.composed, &Error{
+			Position: o.textPosition("spec.text", int(from.Line), int(from.Column)),
+			Within:   Position{Line: int(from.Line), Column: int(from.Column)}, Code: Malformed, Lint: policy.CodeInclude,
+			Kind: o.kind, Name: o.name, Field: "spec.text",
+			Message: fmt.Sprintf("it includes policy %s, another object: here each Policy has to say all of its text itself, "+
+				"since its revisions are rolled out by themselves", include.Name),
+			Hint: "copy its clauses, or include policies of the standard library",
+		})
 	}
 }
 

@@ -16,6 +16,9 @@ type Report struct {
 	Warnings Errors  // what is allowed but probably not intended
 	// Parameters holds those of each policy whose text is correct.
 	Parameters map[string][]string
+	// Composed has one error for each Policy that includes another one, for those who keep Policies
+	// apart from each other.
+	Composed Errors
 	// Surroundings are the facts and tasks among which policies are examined.
 	Surroundings policy.Surroundings
 }
@@ -37,7 +40,7 @@ func (s *Set) Report() (Report, error) {
 	c.index(s.objects)
 	c.check(s.objects)
 	report := Report{
-		Surroundings: c.around,
+		Surroundings: c.around, Composed: c.composed,
 		Errors:       append(slices.Clone(s.errors), c.errors...).inOrder(),
 		Warnings:     c.warnings.inOrder(), Parameters: map[string][]string{},
 	}

@@ -31,12 +31,13 @@ from shai_operator.reconcile import sources
 from shai_operator.reconcile.objects import GROUP, name, namespace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from shai_operator.control.stored import Stored
     from shai_operator.monitors.validator import Validator
 
-    _Examine = Callable[[dict[str, Any]], Awaitable[None]]
+    _Examine = Callable[[dict[str, Any]], Awaitable[Sequence[str] | None]]
+    """Raises Refusal, or returns warnings for who sent the object."""
 
 _LOGGER = logging.getLogger(__name__)
 _REFUSED, _UNAVAILABLE = 422, 503
@@ -48,6 +49,8 @@ _MOST_HELD = 4 * _LARGEST_REVIEW
 """Bytes of all requests that are read or answered at one time."""
 _READ_SECONDS = 10.0
 """How long a request may take to arrive, or wait for its turn: the API server does not wait longer for the answer."""
+_WARNINGS = 10
+"""How many warnings about a text are sent; clients print no more."""
 _AT_ONCE = 2
 """How many objects of one namespace are examined at one time."""
 
@@ -112,15 +115,17 @@ class Admission:
             raise web.HTTPRequestTimeout(text="the request did not arrive in time") from error
         return b"".join(parts)
 
-    async def _parsed(self, body: dict[str, Any]) -> None:
+    async def _parsed(self, body: dict[str, Any]) -> Sequence[str]:
+        """Return what the text of a policy says that was probably not meant."""
         try:
-            problems = (await self._validator.check([body], alone=True)).problems
+            answer = await self._validator.check([body], alone=True)
         except MonitorError as error:
             # Anybody may read the answer, and the error names files of this machine.
             _LOGGER.warning("cannot check %s: %s", body["metadata"]["name"], error)
             raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
-        if problems:
-            raise Refusal(_REFUSED, messages(problems, most=10))
+        if answer.problems:
+            raise Refusal(_REFUSED, messages(answer.problems, most=10))
+        return [str(suspicion) for suspicion in answer.suspicions[:_WARNINGS]]
 
     async def _allowed(self, body: dict[str, Any]) -> None:
         await self._parsed(body)
@@ -157,8 +162,8 @@ async def _review(asked: dict[str, Any], examine: _Examine) -> dict[str, Any]:
     if not body["metadata"].get("deletionTimestamp"):  # otherwise only finalizers can still change
         try:
             check_size(body)
-            await examine(body)
-            if warnings := advice(body):
+            suspicions = await examine(body) or ()
+            if warnings := [*advice(body), *suspicions]:
                 answer["warnings"] = warnings
         except Refusal as refusal:
             answer |= {"allowed": False, "status": {"code": refusal.code, "message": str(refusal)}}

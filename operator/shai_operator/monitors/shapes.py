@@ -84,10 +84,12 @@ RUN: Shape = {
 SEALED: Shape = {"sealed": Text(1 << 19, "[A-Za-z0-9+/]+={0,2}")}
 PROBLEM: Shape = {"title": TEXT, "status": int, "detail": TEXT, "remedy": TEXT, "errors": Listed(TEXT, _ERRORS)}
 PROGRESS: Shape = {"phase": Text(256), "done": int, "total": int}
+_FINDINGS: Shape = Listed(
+    {"source": NAME, "path": TEXT, "textLine": int, "textColumn": int, "message": TEXT, "code": TEXT}, None
+)
 VALIDATION: Shape = {
-    "errors": Listed(
-        {"source": NAME, "path": TEXT, "textLine": int, "textColumn": int, "message": TEXT, "code": TEXT}, None
-    ),
+    "errors": _FINDINGS,
+    "warnings": _FINDINGS,
     "parameters": Named(Listed(TEXT, None)),
 }
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
+_SUSPICIOUS = "suspicious"
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 _FIRST_RESTART_SECONDS, _LAST_RESTART_SECONDS = 0.1, 10.0
@@ -56,6 +57,8 @@ class Answer:
     problems: tuple[Problem, ...]
     parameters: Mapping[str, tuple[str, ...]]
     """The parameters of each policy without a problem, by the policy's name."""
+    suspicions: tuple[Problem, ...] = ()
+    """What texts of policies say that was probably not meant. It keeps nothing from being used."""
 
 
 class Validator:
@@ -112,6 +115,11 @@ class Validator:
         return Answer(
             tuple(_problem(entry, places[entry["source"]]) for entry in answer["errors"]),
             {policy: tuple(names) for policy, names in answer["parameters"].items()},
+            tuple(
+                _problem(entry, places[entry["source"]])
+                for entry in answer["warnings"]
+                if entry["code"] == _SUSPICIOUS and entry["source"] in places
+            ),
         )
 
     async def _keep(self) -> None:

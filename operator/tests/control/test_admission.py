@@ -90,6 +90,28 @@ async def test_what_the_api_server_asks_is_answered(caller: Caller) -> None:
     assert warned["warnings"] == ["Policy p is in mode Audit: what it forbids is recorded, not denied"]
 
 
+async def test_a_text_is_linted(caller: Caller) -> None:
+    once = 'policy p { read :- sKeyIs(K), concat(F, "friends/", K), F says friend(Q). }'
+    refused = (await caller.ask(review(text=once)))[1]
+    assert not refused["allowed"]
+    assert "spec.text:1:71: variable Q is used once, so it restricts nothing" in refused["status"]["message"]
+    assert (await caller.ask(review(text=once.replace("Q", "_Q"))))[1]["allowed"]
+    unused = (await caller.ask(review(text="policy p(owner) { read :- true. }")))[1]
+    assert unused["allowed"]
+    assert unused["warnings"] == [
+        "spec.text:1:10: parameter owner is not used; use it in a clause, or remove it",
+    ]
+
+
+async def test_a_policy_includes_those_of_the_library_only(caller: Caller) -> None:
+    """Revisions of policies are rolled out by themselves: a text must not change with that of another object."""
+    library = (await caller.ask(review(text='policy p includes library/private("alice") { }')))[1]
+    assert library["allowed"], library
+    other = (await caller.ask(review(text='policy p includes other("alice") { }')))[1]
+    assert not other["allowed"]
+    assert "spec.text:1:19: it includes policy other, another object" in other["status"]["message"]
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -9,13 +9,15 @@ import (
 	"runtime/debug"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
 )
 
 // ValidateRequest holds manifests to check. They are not stored.
 type ValidateRequest struct {
 	Sources []manifest.Source `json:"sources"`
 	// Alone says that the objects are checked by themselves: it is no error then if they
-	// refer to objects that are not among them.
+	// refer to objects that are not among them. A policy must not include another object then:
+	// its text would mean something else whenever that one changes.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -38,12 +40,14 @@ type Finding struct {
 	// TextLine and TextColumn are the place within the text of a policy at Path.
 	TextLine   int `json:"textLine,omitempty"`
 	TextColumn int `json:"textColumn,omitempty"`
-	// "invalid", "reference", "overlap"; of warnings "unused", "unenforced"
-	Code    manifest.Code `json:"code"`
-	Kind    string        `json:"kind,omitempty"` // of the object
-	Name    string        `json:"name,omitempty"` // of the object
-	Path    string        `json:"path,omitempty"` // "spec.conduits[2].policy"
-	Message string        `json:"message"`        // what is wrong, and what to do about it
+	// "invalid", "reference", "overlap"; of warnings "unused", "unenforced", "suspicious"
+	Code manifest.Code `json:"code"`
+	// Lint is the code of a finding in a policy's text, as shai policy lint has it.
+	Lint    policy.Code `json:"lint,omitempty"`
+	Kind    string      `json:"kind,omitempty"` // of the object
+	Name    string      `json:"name,omitempty"` // of the object
+	Path    string      `json:"path,omitempty"` // "spec.conduits[2].policy"
+	Message string      `json:"message"`        // what is wrong, and what to do about it
 }
 
 // maxFindings limits the length of the lists in an answer.
@@ -97,6 +101,9 @@ func validate(request ValidateRequest) (result Validation, err error) {
 	if report.Bundle != nil {
 		result.Hash = report.Bundle.Hash()
 	}
+	if request.Alone {
+		report.Errors = append(report.Errors, report.Composed...)
+	}
 	for _, one := range report.Errors {
 		if request.Alone && one.Code == manifest.Reference {
 			continue
@@ -121,7 +128,7 @@ func findingOf(one *manifest.Error) Finding {
 	return Finding{
 		Source: one.Position.File, Line: one.Position.Line, Column: one.Position.Column,
 		TextLine: one.Within.Line, TextColumn: one.Within.Column,
-		Code: one.Code, Kind: one.Kind, Name: one.Name, Path: one.Field, Message: message,
+		Code: one.Code, Lint: one.Lint, Kind: one.Kind, Name: one.Name, Path: one.Field, Message: message,
 	}
 }
 

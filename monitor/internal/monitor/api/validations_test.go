@@ -70,7 +70,7 @@ func TestValidations(t *testing.T) {
 		{
 			name: "a mistake in a text", texts: []string{strings.Replace(policyAlone, "sKeyIs", "sKeyls", 1)},
 			errors: findings{{Source: "0", Line: 2, Column: 20, TextLine: 2, TextColumn: 11, Code: "invalid",
-				Kind: "Policy", Name: "own", Path: "spec.text",
+				Lint: "unknown-predicate", Kind: "Policy", Name: "own", Path: "spec.text",
 				Message: "unknown predicate `sKeyls`; did you mean sKeyIs?"}},
 			parameters: map[string][]string{},
 			warnings: findings{{Source: "0", Line: 1, Column: 76, Code: "unused", Kind: "Policy", Name: "own",
