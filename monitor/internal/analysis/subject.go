@@ -142,7 +142,9 @@ const standIn = "\x00class "
 
 func newTargetNamed(info catalog.ClassInfo, name string) *target {
 	conduit := policy.Conduit{ID: int64(info.Representative), Name: name, Kind: info.Kind, Internal: info.Internal,
-		Directory: info.Directory, Policy: info.Policy}
+		// Exits of other policies may ask for the name of what is written, which is not that of the
+		// others of the class.
+		Directory: info.Directory || info.Own == "", Policy: info.Policy}
 	return &target{class: info.Number, conduit: conduit, label: conduit.Label(), name: name}
 }
 

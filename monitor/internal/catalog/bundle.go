@@ -84,7 +84,7 @@ type ruleset struct {
 	bundle     Bundle
 	templates  map[string]*policy.Template
 	modes      map[string]Mode   // of policies that are not enforced, by the name they were compiled under
-	nameSafe   map[string]bool   // policies that cannot tell conduits of one class apart
+	observed   *observation      // which facts about conduits their classes contain
 	patterns   []pattern.Pattern // of bundle.Rules, in their order
 	principals map[string]ed25519.PublicKey
 	speaking   func() map[string]bool // the conduits of bundle.Facts
@@ -94,7 +94,7 @@ type ruleset struct {
 func compileBundle(bundle Bundle) (*ruleset, error) {
 	r := &ruleset{
 		bundle: bundle, templates: make(map[string]*policy.Template), modes: make(map[string]Mode),
-		nameSafe: make(map[string]bool), principals: make(map[string]ed25519.PublicKey),
+		observed: newObservation(), principals: make(map[string]ed25519.PublicKey),
 		speaking: sync.OnceValue(func() map[string]bool { return speaking(bundle.Facts) }),
 	}
 	files := make(map[string]bool)
@@ -114,7 +114,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 			return nil, err
 		}
 		files[text.File] = true
-		r.nameSafe[text.Name] = nameSafe(text.Text)
+		r.observed.add(text.Name, template)
 	}
 	for _, fact := range bundle.Facts {
 		if err := checkStated(fact); err != nil {
@@ -127,6 +127,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 			return nil, fmt.Errorf("conduits %s: %w", rule.Set, err)
 		}
 		r.patterns = append(r.patterns, p)
+		r.observed.addValues(rule.Policy)
 	}
 	if err := pattern.CheckAmbiguity(r.patterns); err != nil {
 		return nil, err

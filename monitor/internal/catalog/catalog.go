@@ -57,8 +57,15 @@ const (
 	schemaNoDigest = "1"
 )
 
-// keySchema is the place of the schema in the bucket meta.
-var keySchema = []byte("schema")
+// Places in the bucket meta.
+var (
+	keySchema  = []byte("schema")
+	keyClasses = []byte("classes") // the way in which conduits were classified
+)
+
+// classification is the way in which this program classifies conduits. When it changes, all
+// conduits are classified anew.
+const classification = "2"
 
 // Catalog is the durable state of one monitor. It is safe for concurrent use.
 type Catalog struct {
@@ -150,7 +157,26 @@ func (c *Catalog) recover(dir string) error {
 		return diskFull(err)
 	}
 	c.state.Store(state)
-	return nil
+	return c.classifyAnew()
+}
+
+// classifyAnew classifies all conduits if a program that does so in another way has done it.
+func (c *Catalog) classifyAnew() error {
+	isCurrent := false
+	_ = c.database.View(func(tx *bbolt.Tx) error {
+		isCurrent = string(tx.Bucket(bucketMeta).Get(keyClasses)) == classification
+		return nil
+	})
+	if isCurrent {
+		return nil
+	}
+	_, err := c.commit("classify conduits anew", func(d *draft) error {
+		return errors.Join(d.ledger.bucket(bucketMeta).Put(keyClasses, []byte(classification)), d.reclassifyAll())
+	})
+	if err != nil {
+		_ = c.table.close()
+	}
+	return err
 }
 
 // prepare makes the buckets of a new database and brings one of the earlier schema up to
@@ -171,6 +197,11 @@ func prepare(tx *bbolt.Tx) error {
 			return err
 		}
 		l := &ledger{tx: tx, sum: sum}
+		if found == "" {
+			if err := l.bucket(bucketMeta).Put(keyClasses, []byte(classification)); err != nil {
+				return err
+			}
+		}
 		return errors.Join(l.bucket(bucketMeta).Put(keySchema, []byte(schema)), l.close())
 	default:
 		return fmt.Errorf("the catalog has schema %.20q and this program knows %s and %s; use the program that wrote it",

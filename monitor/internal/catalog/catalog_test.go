@@ -56,35 +56,6 @@ func TestNameDependentPoliciesShareNoClass(t *testing.T) {
 	}
 }
 
-func TestNameSafe(t *testing.T) {
-	for text, want := range map[string]bool{
-		publicText: true, privateText: true, namedText: false,
-		`policy a { read :- true. declassify :- isAsRestrictive(read, this . read) until cKindIs(descriptor). }`: true,
-		`policy a { read :- cNameIs("/x"). }`:                                                 false,
-		`policy a { read :- eq(this, "/x"). }`:                                                false,
-		`policy a { read :- eq(X, "this"). }`:                                                 true,
-		`policy a { read :- true. # this` + "\n }":                                            true,
-		`policy a { read :- "a#b" says t(X), neq(X, this). }`:                                 false,
-		`policy a { read :- "log" says t(this, K), sKeyIs(K). }`:                              true,
-		`policy a { read :- each in "log" says t(D) { neq("/x", this) }. }`:                   false,
-		`policy a { read :- each in "log" says t(D) { neq(E, this) }. }`:                      false,
-		`policy a { read :- each in "log" says t(D, X) { neq(this, D) }. }`:                   true,
-		`policy a { read :- each in "log" says t(D) { lt(D, this) }. }`:                       false,
-		`policy a { read :- each in this says t(D) { neq(D, this) }. }`:                       false,
-		`policy a { read :- this says t(D). }`:                                                false,
-		`policy a { update :- hasPol(I, P), "x" willsay t(I). }`:                              false,
-		`policy a { read :- concat(L, "this", "/x"), L says t(). }`:                           true,
-		`policy a(this_owner) { read :- sKeyIs(this_owner). }`:                                true,
-		`policy a { read :- each in "l" says t(D) { neq(D, this), "m" says u(D) }. }`:         false,
-		`policy a { read :- "l" says t(f(this)). }`:                                           false,
-		`policy a { read :- "quote\" this" says t(X), lt(X, this). update :- sKeyIs("\\"). }`: false,
-	} {
-		if got := nameSafe(text); got != want {
-			t.Errorf("%s: %v, want %v", text, got, want)
-		}
-	}
-}
-
 func TestApplyIsAllOrNothing(t *testing.T) {
 	c := opened(t)
 	register(t, c, "/corpus/public/1")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"shai.dev/monitor/internal/bug"
@@ -13,7 +14,8 @@ import (
 )
 
 // Class is a set of conduits that no decision can tell apart: they have the same set in
-// the pipeline, the same kind, the same canonical policy, and the same facts about them.
+// the pipeline, the same kind, the same canonical policy, and the same facts about them in all
+// places in which a policy can find them.
 type Class struct {
 	Number    uint32
 	Set       string
@@ -22,8 +24,8 @@ type Class struct {
 	Directory bool // tasks get it as a whole
 	Reference Reference
 	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
-	// Mentions are the facts that contain the conduit's name, with "this" in its place,
-	// for people.
+	// Mentions are the facts that have the conduit's name where a policy can find it, with
+	// "this" there, for people.
 	Mentions []string
 	Own      string // the name of the only conduit, if decisions can depend on it
 }
@@ -70,47 +72,58 @@ func (r *ruleset) classRecordOf(name string, facts *policy.FactIndex,
 	id := bound.ID()
 	record = classRecord{
 		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
-		Reference: reference, PolicyID: id[:], Mentions: mentionsOf(name, facts),
+		Reference: reference, PolicyID: id[:],
 	}
-	if !r.nameSafe[reference.Policy] {
+	if r.observed.tells(name, reference, nil) {
 		record.Own = name
+		record.Mentions = mentionsOf(name, facts, allPlaces)
+	} else {
+		record.Mentions = mentionsOf(name, facts, func(conduit, relation string, arguments int) []policy.FactPlace {
+			return r.observed.places(reference, conduit, relation, arguments)
+		})
 	}
 	return record, true, nil
 }
 
-// mentionsOf lists the facts that contain name, sorted, with this in its place.
-func mentionsOf(name string, facts *policy.FactIndex) []string {
+// mentionsOf lists the facts that have name in one of the places, sorted, with this there.
+func mentionsOf(name string, facts *policy.FactIndex,
+	places func(conduit, relation string, arguments int) []policy.FactPlace) []string {
 	var mentions []string
 	value := policy.String(name)
 	facts.Mentions(value, func(conduit, relation string, arguments int) bool {
-		pattern := policy.Pattern{Conduit: conduit, Relation: relation, Arguments: make([]policy.Value, arguments)}
-		place := fmt.Sprintf("%q", conduit)
-		add := func(fact policy.Fact) bool {
-			mentions = append(mentions, place+" says "+relation+mentionTuple(fact.Arguments, value))
-			return true
-		}
-		if conduit == name {
-			place = "this"
-			facts.Lookup(pattern, add)
-			return true
-		}
-		for i := range pattern.Arguments {
-			clear(pattern.Arguments)
-			pattern.Arguments[i] = value
-			facts.Lookup(pattern, add)
+		for _, place := range places(conduit, relation, arguments) {
+			pattern := policy.Pattern{Conduit: conduit, Relation: relation, Arguments: make([]policy.Value, arguments),
+				Positioned: place.Positioned}
+			if place.Place >= 0 {
+				pattern.Arguments[place.Place] = value
+			} else if conduit != name {
+				continue
+			}
+			facts.Lookup(pattern, func(fact policy.Fact) bool {
+				mentions = append(mentions, mention(fact, place.Place))
+				return true
+			})
 		}
 		return true
 	})
 	slices.Sort(mentions)
-	return slices.Compact(mentions)
+	return mentions
 }
 
-func mentionTuple(tuple []policy.Value, name policy.Value) string {
-	texts := make([]string, len(tuple))
-	for i, value := range tuple {
-		if texts[i] = value.String(); value == name {
+// mention writes a fact with this in one place.
+func mention(fact policy.Fact, place int) string {
+	texts := make([]string, len(fact.Arguments))
+	for i, value := range fact.Arguments {
+		if texts[i] = value.String(); i == place {
 			texts[i] = "this"
 		}
 	}
-	return "(" + strings.Join(texts, ", ") + ")"
+	conduit := strconv.Quote(fact.Conduit)
+	if place == policy.ConduitPlace {
+		conduit = "this"
+	}
+	if fact.Positioned {
+		conduit += "@" + strconv.FormatInt(fact.Offset, 10)
+	}
+	return conduit + " says " + fact.Relation + "(" + strings.Join(texts, ", ") + ")"
 }

@@ -23,7 +23,7 @@ func (d *draft) classify(name string) (uint32, error) {
 		return 0, nil
 	}
 	var key plainKey
-	isPlain := rules.nameSafe[rules.bundle.Rules[at].Policy.Policy] &&
+	isPlain := !rules.observed.tells(name, rules.bundle.Rules[at].Policy, holes) &&
 		!d.next.facts.IsMentioned(policy.String(name))
 	if isPlain {
 		key = plainKey{at, joined(holes)}

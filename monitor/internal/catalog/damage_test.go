@@ -289,6 +289,31 @@ func TestOtherSchemas(t *testing.T) {
 	}
 }
 
+// Conduits that a program of another version has classified in its way are classified anew.
+func TestConduitsAreClassifiedAnew(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	applied(t, c, testBundle("1"))
+	ids := register(t, c, "/corpus/named/1", "/corpus/named/2")
+	classes := []uint32{c.State().ClassOf(ids[0]), c.State().ClassOf(ids[1])}
+	_, err := c.commit("merge", func(d *draft) error {
+		return errors.Join(d.move(ids[1], conduitRecord{class: classes[1], name: "/corpus/named/2"}, classes[0]),
+			d.ledger.bucket(bucketMeta).Delete(keyClasses))
+	})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, dir)
+	if s := c.State(); s.ClassOf(ids[1]) != classes[1] || s.Class(classes[0]).Members != 1 ||
+		c.ClassTable().Entry(ids[1]) != classes[1] {
+		t.Errorf("the second is in class %d, in the table %d, want %d", s.ClassOf(ids[1]), c.ClassTable().Entry(ids[1]),
+			classes[1])
+	}
+	if err := errors.Join(c.Close(), Check(t.Context(), dir)); err != nil {
+		t.Error(err)
+	}
+}
+
 // Facts with offsets get the catalog a schema that earlier programs refuse, and others do not.
 func TestOffsetsHaveASchema(t *testing.T) {
 	c := opened(t)

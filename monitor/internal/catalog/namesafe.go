@@ -3,54 +3,83 @@
 package catalog
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/internal/pattern"
+	"shai.dev/monitor/policy"
 )
 
-// Conduits share a class only if no decision can tell them apart. The class key contains
-// the facts with a conduit's name, so a policy that uses `this` only to look its name up
-// among facts cannot: two names with the same facts are interchangeable. Any other use
-// (concat, a comparison with a constant, the c… predicates on names and numbers) might,
-// and then each conduit is a class of its own. The test examines the text, and in doubt
-// gives conduits classes of their own: this costs time, but not safety.
-var (
-	comment    = regexp.MustCompile(`#[^\n]*`)
-	quoted     = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
-	ruleOfThis = regexp.MustCompile(`\bthis\s*\.\s*(read|update|declassify)\b`)
-	// each in L says blocked(D) { neq(D, this) }
-	absence = regexp.MustCompile(`\beach\s+in\s+\w+\s+says\s+\w+\s*\(([^()]*)\)\s*\{\s*neq\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)\s*\}`)
-	// L says t(this, X)
-	lookup  = regexp.MustCompile(`\bsays\s+\w+\s*\(([^()]*)\)`)
-	telling = regexp.MustCompile(`\b(this|cNameIs|cIdIs|cIdExists|hasPol|cCurrLenIs|cNewLenIs|cTypeIs)\b`)
-)
+// Conduits share a class only if no decision can tell them apart. The class contains the facts
+// with a conduit's name in the places in which a policy can find it ([policy.NameUse]): in which
+// the conduit's own policy looks for it, or in which some policy of the bundle takes what it finds.
+// Other facts, such as a log's that no policy asks for a name, make no class.
 
-func nameSafe(text string) bool {
-	// Strings are replaced first, so that neither a # nor the word this inside one
-	// counts.
-	text = quoted.ReplaceAllString(text, `S`)
-	text = comment.ReplaceAllString(text, ``)
-	text = ruleOfThis.ReplaceAllString(text, ``)
-	text = absence.ReplaceAllStringFunc(text, func(match string) string {
-		parts := absence.FindStringSubmatch(match)
-		arguments := strings.FieldsFunc(parts[1],
-			func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
-		variable, other := parts[2], parts[3]
-		if variable == "this" {
-			variable, other = other, variable
-		}
-		if other != "this" || !slices.Contains(arguments, variable) || isConstant(variable) ||
-			strings.Count(match, "this") > 1 {
-			return match
-		}
-		return strings.ReplaceAll(match, "this", "")
-	})
-	text = lookup.ReplaceAllStringFunc(text, func(match string) string {
-		return strings.ReplaceAll(match, "this", "")
-	})
-	return !telling.MatchString(text)
+// observation says which facts about conduits their classes contain.
+type observation struct {
+	uses      map[string]policy.NameUse // by the policy's name
+	open      []policy.FactPlace        // of all policies
+	constants map[string]bool           // of all policies
 }
 
-// isConstant reports whether a word is not a variable, which begins with a capital or an
-// underscore.
-func isConstant(word string) bool { return word == "" || word[0] < 'A' || word[0] > 'Z' }
+func newObservation() *observation {
+	return &observation{uses: make(map[string]policy.NameUse), constants: make(map[string]bool)}
+}
+
+// add adds a policy of the bundle.
+func (o *observation) add(name string, template *policy.Template) {
+	use := template.NameUse()
+	o.uses[name] = use
+	o.open = append(o.open, use.Open...)
+	for _, constant := range use.Constants {
+		o.constants[constant] = true
+	}
+}
+
+// addValues adds what a rule gives to a policy's parameters.
+func (o *observation) addValues(reference Reference) {
+	for _, value := range reference.Arguments {
+		o.constants[value] = true
+	}
+}
+
+// tells reports whether a policy or its arguments can tell a conduit from all others, so that
+// it needs a class of its own. Holes in the reference stand for what the conduit's name has there.
+func (o *observation) tells(name string, reference Reference, holes map[string]string) bool {
+	if o.uses[reference.Policy].Tells || o.constants[name] {
+		return true
+	}
+	for _, value := range reference.Arguments {
+		if filled, isHole := holes[strings.Trim(value, "{}")]; isHole && len(value) > 1 && value[0] == '{' {
+			value = filled // as Substitute does, without a copy
+		}
+		if pattern.Substitute(value, holes) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// places returns the places of a relation in which a conduit's name counts.
+func (o *observation) places(reference Reference, conduit, relation string, arguments int) (places []policy.FactPlace) {
+	for _, list := range [][]policy.FactPlace{o.uses[reference.Policy].Own, o.open} {
+		for _, place := range list {
+			if place.Relation == relation && place.Arguments == arguments &&
+				(place.Conduit == "" || place.Conduit == conduit) {
+				place.Conduit = conduit
+				places = append(places, place)
+			}
+		}
+	}
+	slices.SortFunc(places, policy.FactPlace.Compare)
+	return slices.Compact(places)
+}
+
+// allPlaces are those in which the name of a conduit with a class of its own counts.
+func allPlaces(conduit, relation string, arguments int) []policy.FactPlace {
+	var places []policy.FactPlace
+	for place := policy.ConduitPlace; place < arguments; place++ {
+		places = append(places, policy.FactPlace{Conduit: conduit, Relation: relation, Arguments: arguments, Place: place})
+	}
+	return places
+}
