@@ -93,8 +93,8 @@ func TestWitnessesAreReal(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				environment := Environment{Session: &one.Witness.Session, Now: one.Witness.Now, Target: &one.Witness.Target,
-					Update: &Update{}}
+				environment := Environment{Session: &one.Witness.Session, Now: one.Witness.Now,
+					Target: &one.Witness.Target, Update: &Update{}}
 				state := StateOf(base, NewConduitTable())
 				if !evaluate(pair[0], state, environment).Allowed || evaluate(pair[1], state, environment).Allowed {
 					t.Fatalf("%s against %s: witness %+v", one.Text, pair[1], one.Witness)

@@ -221,7 +221,8 @@ func (w *witnessMaker) evaluate(rule Rule) (breaking []Fact, holds bool) {
 			return nil, false
 		}
 	}
-	environment := Environment{Session: &w.Session, Now: w.Now, Target: &w.Target, Update: &Update{NewLength: w.newBytes}}
+	environment := Environment{Session: &w.Session, Now: w.Now, Target: &w.Target,
+		Update: &Update{NewLength: w.newBytes}}
 	p := newProver(StateOf(facts, NewConduitTable()), &environment)
 	defer p.release()
 	if !p.evaluate(rule) || p.budget.err != nil {

@@ -16,7 +16,8 @@ import (
 func (p *program) explainCommand() *cobra.Command {
 	var question api.Question
 	var browser bool
-	var at string
+	var at, instant string
+	var manifests offlineFlags
 	command := &cobra.Command{
 		Use:   "explain --principal NAME --conduit PATH",
 		Short: "Explain why an access is allowed or denied",
@@ -26,16 +27,27 @@ depends on. The taint is the declared one, or that of the task's program if one 
 may have raised its taint, or have read more. If only one fact is missing, the command that changes it is shown. Nothing
 is changed or recorded.
 
+With -f the access is decided as if these manifests were in force, without a monitor, and the
+smallest change of the policy is shown with which it would be allowed.
+
 With --browser the same is shown on a page for a browser, on this machine and until Ctrl-C:
 beside the derivation, who else may access the conduit, what was decided about it, and what is
 refused now. The page needs no question; the flags ask its first one.`,
 		Example: `  shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt
+  shai explain -f crds/examples/minimal --task count --conduit /inbox/bob/1.txt
   shai explain --browser
   shai explain --task search --conduit /index/0/segments_1 --access write`,
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if question.Access != "read" && question.Access != "write" {
-				return fmt.Errorf("--access %q is not known; expected read or write", question.Access)
+		PreRunE: func(command *cobra.Command, _ []string) error {
+			if err := checkAccess(question.Access); err != nil {
+				return err
+			}
+			given, err := manifests.given(command)
+			if err != nil {
+				return err
+			}
+			if browser && given || instant != "" && !given {
+				return errors.New("-f is without a monitor: it has no --browser, and --time needs it")
 			}
 			if browser {
 				return nil
@@ -52,6 +64,13 @@ refused now. The page needs no question; the flags ask its first one.`,
 		RunE: p.does(func(ctx context.Context, _ []string) error {
 			if browser {
 				return p.browse(ctx, at, question)
+			}
+			if len(manifests.files) > 0 {
+				now, err := instantOf(instant)
+				if err != nil {
+					return err
+				}
+				return p.explainOffline(ctx, manifests, question, now)
 			}
 			client, err := p.client()
 			if err != nil {
@@ -74,6 +93,8 @@ refused now. The page needs no question; the flags ask its first one.`,
 	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; optional if there is only one")
 	flags.BoolVar(&browser, "browser", false, "show it on a page in a browser")
 	flags.StringVar(&at, "at", "127.0.0.1:0", "address for --browser, 127.0.0.1:PORT; port 0: any free one")
+	flags.StringVar(&instant, "time", "", "with -f: an RFC 3339 time instead of now")
+	manifests.add(command)
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	_ = command.RegisterFlagCompletionFunc("access",
 		cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))

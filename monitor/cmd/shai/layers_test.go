@@ -26,7 +26,7 @@ const module = "shai.dev/monitor"
 var layers = [][]string{
 	{"cmd/shai", "cmd/kubectl-shai"},
 	{"internal/monitor", "internal/top"},
-	{"internal/monitor/page"},
+	{"internal/monitor/page", "internal/offline"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
 	{"internal/report"},
@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"internal/report/figure"},
 	{"internal/pipeline"},
 	{"internal/pipeline/pipelinetest"}, // for tests
-	{"internal/decision", "internal/meaning", "internal/metrics"},
+	{"internal/decision", "internal/meaning", "internal/metrics", "internal/policytest"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
 		"internal/taskid", "internal/tasklog"},
 	{"internal/supervision", "internal/sandbox/plan", "internal/sandbox/sealing"},

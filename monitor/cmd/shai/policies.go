@@ -17,8 +17,9 @@ import (
 )
 
 func (p *program) policyCommand() *cobra.Command {
-	return group("policy", "Check, lint and format policies; needs no monitor", p.policyCheckCommand(),
-		p.policyLintCommand(), p.policyFormatCommand())
+	return group("policy", "Check, test, compare and format policies; needs no monitor", p.policyCheckCommand(),
+		p.policyLintCommand(), p.policyFormatCommand(), p.policyTestCommand(), p.policyEvalCommand(),
+		p.policyCompareCommand())
 }
 
 // finding is one error and its position.
@@ -132,14 +133,7 @@ func (c *checked) manifests(sources []manifest.Source) error {
 		return err
 	}
 	for _, m := range report.Errors {
-		message := m.Message
-		for _, around := range []string{m.Field, m.Object()} {
-			if around != "" {
-				message = around + ": " + message
-			}
-		}
-		c.Findings = append(c.Findings, finding{File: m.Position.File, Line: m.Position.Line,
-			Column: m.Position.Column, Code: m.Lint, Message: message, Hint: m.Hint})
+		c.Findings = append(c.Findings, manifestFinding(m))
 	}
 	if len(report.Errors) > 0 {
 		return nil
@@ -152,13 +146,7 @@ func (c *checked) manifests(sources []manifest.Source) error {
 }
 
 func printChecked(w io.Writer, result checked, texts map[string]string) {
-	for _, f := range result.Findings {
-		fmt.Fprintf(w, "%s: %s\n", manifest.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message)
-		printLine(w, texts[f.File], f.Line, f.Column)
-		if f.Hint != "" {
-			fmt.Fprintf(w, "      = %s\n", f.Hint)
-		}
-	}
+	printFindings(w, result.Findings, texts)
 	if len(result.Findings) > 0 {
 		fmt.Fprintf(w, "%s in %s\n", counted(len(result.Findings), "error"), counted(result.Files, "file"))
 		return

@@ -52,6 +52,8 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 		return exitOK
 	case errors.Is(err, errSaid):
 		return exitFailure
+	case errors.Is(err, errNo):
+		return exitNo
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(p.stderr, "shai: interrupted")
 		return exitFailure
@@ -95,7 +97,7 @@ with "shai status", "shai explain" and "shai audit".`,
 	p.flags(root)
 	root.AddCommand(
 		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(),
-		p.readersCommand(),
+		p.readersCommand(), p.whoCommand(), p.whatCommand(),
 		p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.ingestCommand(), p.pipelineCommand(), p.taskCommand(),
 		p.reportCommand(), p.statusCommand(), p.metricsCommand(), p.topCommand(), p.restoreCommand(),

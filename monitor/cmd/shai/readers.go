@@ -26,8 +26,8 @@ have access, too: "shai explain" decides on one of them now.`,
   shai readers --conduit /corpus/public/1.txt --limit 1000 --output json`,
 		Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
-			if request.Access != "read" && request.Access != "write" {
-				return fmt.Errorf("--access %q is not known; expected read or write", request.Access)
+			if err := checkAccess(request.Access); err != nil {
+				return err
 			}
 			if request.Limit < 1 || request.Limit > api.MaxReaders {
 				return fmt.Errorf("--limit %d: expected a number from 1 to %d", request.Limit, api.MaxReaders)

@@ -15,7 +15,8 @@ import (
 const MaxSize = 8 << 20
 
 // Read reads manifest files. A directory means the .yaml, .yml and .json files in it, by
-// name, but not those in its subdirectories. It skips kustomization.yaml. "-" is stdin.
+// name, but not those in its subdirectories. It skips kustomization.yaml, and the tests of
+// policies ([IsTest]). "-" is stdin.
 func Read(stdin io.Reader, paths ...string) ([]Source, error) {
 	var sources []Source
 	for _, path := range paths {
@@ -71,7 +72,16 @@ func expand(path string) ([]string, error) {
 func IsManifest(name string) bool {
 	suffix := filepath.Ext(name)
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, suffix) &&
-		strings.TrimSuffix(name, suffix) != "kustomization"
+		strings.TrimSuffix(name, suffix) != "kustomization" && !IsTest(name)
+}
+
+// TestSuffixes are the ends of the names of files with tests of policies, which stand beside
+// the manifests: friends_test.yaml.
+func TestSuffixes() []string { return []string{"_test.yaml", "_test.yml"} }
+
+// IsTest reports whether a file has tests of policies, by its name.
+func IsTest(path string) bool {
+	return slices.ContainsFunc(TestSuffixes(), func(suffix string) bool { return strings.HasSuffix(path, suffix) })
 }
 
 func readFile(path string) (Source, error) {

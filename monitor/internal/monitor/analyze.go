@@ -152,7 +152,7 @@ func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope s
 	p.PutSets(sets)
 	settle(p)
 	m.services.Binding.Unlock()
-	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
+	report := api.AnalysisOf(p.Name(), result, m.state().Bundle().Version, begun, took)
 	report.Scope = scope
 	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
 	m.rescheduleExpiry()
@@ -188,44 +188,8 @@ func (m *Monitor) loadAnalysis(p *pipeline.Pipeline) error {
 	if result == nil || err != nil {
 		return err
 	}
-	report := reportOf(p, result, m.state().Bundle().Version, result.Analyzed, 0)
+	report := api.AnalysisOf(p.Name(), result, m.state().Bundle().Version, result.Analyzed, 0)
 	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
 	m.rescheduleExpiry()
 	return nil
-}
-
-// reportOf returns the analysis' report for the API.
-func reportOf(
-	p *pipeline.Pipeline, result *analysis.Result, bundle uint64, started time.Time, took time.Duration,
-) api.Analysis {
-	found := result.Report(started)
-	out := api.Analysis{
-		Scope: api.ScopeAll, Pipeline: p.Name(), Bundle: bundle, Started: started,
-		DurationMicroseconds: took.Microseconds(),
-		Conduits:             found.Conduits, Classes: found.Classes, Instances: found.Instances,
-		AccessTally: api.AccessTally(found.Total),
-		Accesses:    []api.Accesses{}, Warnings: []api.Warning{}, Mermaid: found.Mermaid(),
-	}
-	for _, a := range found.Accesses {
-		out.Accesses = append(out.Accesses, api.Accesses{
-			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances,
-			AccessTally:    api.AccessTally(a.Tally),
-			RefusedBecause: causes(a.RefusedBecause), UndecidedBecause: causes(a.UndecidedBecause),
-		})
-	}
-	for _, w := range found.Warnings {
-		out.Warnings = append(out.Warnings, api.Warning(w))
-	}
-	return out
-}
-
-func causes(list []analysis.Cause) []api.Cause {
-	var out []api.Cause
-	for _, c := range list {
-		out = append(out, api.Cause{
-			Policy: c.Policy, Count: c.Count, Instance: c.Instance, Conduit: c.Conduit,
-			Reason: c.Reason, Suggestion: c.Suggestion, Mode: string(c.Mode),
-		})
-	}
-	return out
 }

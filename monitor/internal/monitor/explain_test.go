@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/policy"
 )
 
 // An explanation begins with what a person would say, and offers what one fact can mend.
@@ -40,14 +39,5 @@ func TestExplanationsSayWhyAndWhatToDo(t *testing.T) {
 	got, err := m.Explain(t.Context(), api.Question{Principal: "carol", Region: "de", Conduit: "/diary/alice/1.txt"})
 	if err != nil || !got.Allowed {
 		t.Errorf("with the remedy: %+v, %v", got, err)
-	}
-}
-
-// Where texts do not suffice, the command gives values as JSON.
-func TestCommandsForFactsOfAnyType(t *testing.T) {
-	change := policy.FactChange{Fact: policy.Fact{Conduit: "limits", Relation: "size",
-		Arguments: []policy.Value{policy.String("large"), policy.Integer(17)}}}
-	if got := commandFor(change); got != `shai facts remove --typed limits size '"large"' 17` {
-		t.Error(got)
 	}
 }

@@ -29,31 +29,7 @@ func (m *Monitor) Readers(ctx context.Context, request api.ReadersRequest) (api.
 	if known == nil || known.result == nil {
 		return api.Readers{}, notAnalyzed(title, p.Name())
 	}
-	out := api.Readers{
-		Pipeline: p.Name(), Conduit: request.Conduit, Access: what.String(), Policy: conduit.Policy.String(),
-		Analyzed: known.result.Analyzed, Current: known.result.Current(state), Readers: []api.Reader{},
-	}
-	type user struct{ task, principal string }
-	found := map[user]int{} // the place in the list; beyond its limit, not in it
-	for holder := range known.result.Holders(what, request.Conduit) {
-		if ctx.Err() != nil {
-			return out, ctx.Err()
-		}
-		who := user{holder.Task, holder.Values["user"]}
-		at, listed := found[who]
-		if !listed {
-			at = len(found)
-			found[who] = at
-			if at < request.Limit {
-				out.Readers = append(out.Readers, api.Reader{Task: who.task, Principal: who.principal})
-			}
-		}
-		if region, has := holder.Values["region"]; has && at < request.Limit {
-			out.Readers[at].Regions = append(out.Readers[at].Regions, region)
-		}
-	}
-	out.Total = len(found)
-	return out, nil
+	return api.ReadersOf(ctx, p.Name(), known.result, state, request, conduit, what)
 }
 
 // accessOf returns the conduit and the operation that a question names.

@@ -2,7 +2,11 @@
 
 package api
 
-import "time"
+import (
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+)
 
 // AnalyzeRequest selects what to analyse.
 type AnalyzeRequest struct {
@@ -98,4 +102,39 @@ type Warning struct {
 	Instances  uint64 `json:"instances"`          // how many
 	Message    string `json:"message"`            // a sentence
 	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// AnalysisOf reports on a result of a pipeline's analysis of a bundle.
+func AnalysisOf(pipeline string, result *analysis.Result, bundle uint64, started time.Time,
+	took time.Duration) Analysis {
+	found := result.Report(started)
+	out := Analysis{
+		Scope: ScopeAll, Pipeline: pipeline, Bundle: bundle, Started: started,
+		DurationMicroseconds: took.Microseconds(),
+		Conduits:             found.Conduits, Classes: found.Classes, Instances: found.Instances,
+		AccessTally: AccessTally(found.Total),
+		Accesses:    []Accesses{}, Warnings: []Warning{}, Mermaid: found.Mermaid(),
+	}
+	for _, a := range found.Accesses {
+		out.Accesses = append(out.Accesses, Accesses{
+			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances,
+			AccessTally:    AccessTally(a.Tally),
+			RefusedBecause: causes(a.RefusedBecause), UndecidedBecause: causes(a.UndecidedBecause),
+		})
+	}
+	for _, w := range found.Warnings {
+		out.Warnings = append(out.Warnings, Warning(w))
+	}
+	return out
+}
+
+func causes(list []analysis.Cause) []Cause {
+	var out []Cause
+	for _, c := range list {
+		out = append(out, Cause{
+			Policy: c.Policy, Count: c.Count, Instance: c.Instance, Conduit: c.Conduit,
+			Reason: c.Reason, Suggestion: c.Suggestion, Mode: string(c.Mode),
+		})
+	}
+	return out
 }

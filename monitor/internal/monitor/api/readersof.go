@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import (
+	"context"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// ReadersOf lists those who may access a conduit by a result of the analysis.
+func ReadersOf(ctx context.Context, pipeline string, result *analysis.Result, state *catalog.State,
+	request ReadersRequest, conduit policy.Conduit, what policy.Operation) (Readers, error) {
+	out := Readers{
+		Pipeline: pipeline, Conduit: request.Conduit, Access: what.String(), Policy: conduit.Policy.String(),
+		Analyzed: result.Analyzed, Current: result.Current(state), Readers: []Reader{},
+	}
+	type user struct{ task, principal string }
+	found := map[user]int{} // the place in the list; beyond its limit, not in it
+	for holder := range result.Holders(what, request.Conduit) {
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		who := user{holder.Task, holder.Values["user"]}
+		at, listed := found[who]
+		if !listed {
+			at = len(found)
+			found[who] = at
+			if at < request.Limit {
+				out.Readers = append(out.Readers, Reader{Task: who.task, Principal: who.principal})
+			}
+		}
+		if region, has := holder.Values["region"]; has && at < request.Limit {
+			out.Readers[at].Regions = append(out.Readers[at].Regions, region)
+		}
+	}
+	out.Total = len(found)
+	return out, nil
+}
