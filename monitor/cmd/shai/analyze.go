@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,6 +17,8 @@ import (
 func (p *program) analyzeCommand() *cobra.Command {
 	var request api.AnalyzeRequest
 	var latest, picture bool
+	var manifests offlineFlags
+	var drawn drawnFlags
 	command := &cobra.Command{
 		Use:   "analyze",
 		Short: "Run the offline analysis and show what is granted",
@@ -26,12 +29,29 @@ The table says how many of the expected accesses are granted, how many a policy
 refuses, and how many are undecided: the monitor decides them when they happen.
 Policies exist to refuse accesses, so a refusal is no fault by itself. A warning
 is one: it names a task that cannot start, or that is refused all conduits of a set
-that it lists.`,
+that it lists. For a refusal, the smallest change of the policy is shown that would open it.
+
+With -f the analysis is of these manifests, without a monitor. --html writes a page that shows
+the flows and what blocks them, --svg the drawing alone.`,
 		Example: `  shai analyze
   shai analyze --pipeline syse --picture > flows.mmd
-  shai analyze --latest --output json`,
+  shai analyze --latest --output json
+  shai analyze -f crds/examples/syse --data /srv/data --html flows.html`,
 		Args: cobra.NoArgs,
+		PreRunE: func(command *cobra.Command, _ []string) error {
+			given, err := manifests.given(command)
+			if err == nil && !given && drawn.any() {
+				err = errors.New("--html, --svg and --time are of manifests; name them with -f")
+			}
+			if err == nil && given && (latest || command.Flags().Changed("scope") || request.Full) {
+				err = errors.New("-f is without a monitor: it has no --latest, --scope and --full")
+			}
+			return err
+		},
 		RunE: p.does(func(ctx context.Context, _ []string) error {
+			if len(manifests.files) > 0 {
+				return p.analyzeOffline(ctx, manifests, drawn, request.Pipeline, picture)
+			}
 			return p.analyze(ctx, request, latest, picture)
 		}),
 	}
@@ -42,6 +62,8 @@ that it lists.`,
 		"all, or active: only instances with an open session")
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
 	command.Flags().BoolVar(&picture, "picture", false, "print the flows as a Mermaid diagram")
+	manifests.add(command)
+	drawn.add(command)
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	command.AddCommand(p.analyzeExportCommand(), p.analyzeShardCommand(), p.analyzeImportCommand())
 	return command
@@ -128,6 +150,9 @@ func printCauses(w io.Writer, accesses api.Accesses, causes []api.Cause, does st
 			either(cause.Policy, "(none)"), does, grouped(cause.Count), mode)
 		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, printable(cause.Conduit),
 			printable(cause.Instance), printable(cause.Reason))
+		if cause.Suggestion != "" {
+			fmt.Fprintf(w, "    it would be allowed with: %s\n", printable(cause.Suggestion))
+		}
 	}
 }
 

@@ -175,8 +175,8 @@ func (e *evalFlags) question() (policytest.Question, error) {
 func (p *program) answer(question policytest.Question) error {
 	decision := question.Decide()
 	result := evaluated{Allowed: decision.Allowed, Operation: string(question.Operation),
-		Policy: question.Conduit.Policy.String(), Conduit: question.Conduit.Name, Sentence: decision.Sentence, Derivation: decision.Derivation,
-		Conditions: conditionTexts(decision.Conditions)}
+		Policy: question.Conduit.Policy.String(), Conduit: question.Conduit.Name, Sentence: decision.Sentence,
+		Derivation: decision.Derivation, Conditions: conditionTexts(decision.Conditions)}
 	if decision.Allowed {
 		result.Sentence = fmt.Sprintf("%s may %s it (%s)", either(question.Environment.Session.Principal, "anybody"),
 			question.Operation, result.Policy)

@@ -48,6 +48,19 @@ func TestRegisterAndClasses(t *testing.T) {
 	}
 }
 
+// Classes that one change makes are listed in ascending order, as those of several changes are.
+func TestClassesAreListedInOrder(t *testing.T) {
+	c := opened(t)
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("/corpus/private/%d/1", i))
+	}
+	register(t, c, names...)
+	if classes := c.State().ClassesOf("p/documents"); !slices.IsSorted(classes) || len(classes) < len(names) {
+		t.Errorf("classes %v", classes)
+	}
+}
+
 func TestNameDependentPoliciesShareNoClass(t *testing.T) {
 	c := opened(t)
 	register(t, c, "/corpus/named/1", "/corpus/named/2")

@@ -152,7 +152,7 @@ func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope s
 	p.PutSets(sets)
 	settle(p)
 	m.services.Binding.Unlock()
-	report := api.AnalysisOf(p.Name(), result, m.state().Bundle().Version, begun, took)
+	report := api.AnalysisOf(p.Name(), result.Report(begun), m.state().Bundle().Version, begun, took)
 	report.Scope = scope
 	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
 	m.rescheduleExpiry()
@@ -188,7 +188,7 @@ func (m *Monitor) loadAnalysis(p *pipeline.Pipeline) error {
 	if result == nil || err != nil {
 		return err
 	}
-	report := api.AnalysisOf(p.Name(), result, m.state().Bundle().Version, result.Analyzed, 0)
+	report := api.AnalysisOf(p.Name(), result.Report(result.Analyzed), m.state().Bundle().Version, result.Analyzed, 0)
 	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
 	m.rescheduleExpiry()
 	return nil

@@ -92,18 +92,29 @@ func (p *Project) value(parameter, principal, region string) string {
 	return ""
 }
 
+// Analysis is what the analysis of a pipeline has found.
+type Analysis struct {
+	api.Analysis
+
+	Plan  *analysis.Plan   `json:"-"`
+	Found *analysis.Report `json:"-"`
+}
+
 // Analyze runs the analysis of a pipeline.
-func (p *Project) Analyze(ctx context.Context, pipeline string, now time.Time) (api.Analysis, error) {
+func (p *Project) Analyze(ctx context.Context, pipeline string, now time.Time) (Analysis, error) {
 	plan, err := p.Pipeline(pipeline)
 	if err != nil {
-		return api.Analysis{}, err
+		return Analysis{}, err
 	}
 	begun := time.Now()
 	result, err := analysis.Run(ctx, plan, p.state, analysis.Options{Now: now})
 	if err != nil {
-		return api.Analysis{}, err
+		return Analysis{}, err
 	}
-	return api.AnalysisOf(plan.Pipeline, result, p.state.Bundle().Version, now, time.Since(begun)), nil
+	took := time.Since(begun)
+	found := result.Report(now)
+	return Analysis{Plan: plan, Found: found,
+		Analysis: api.AnalysisOf(plan.Pipeline, found, p.state.Bundle().Version, now, took)}, nil
 }
 
 // Who lists those who may access a conduit.

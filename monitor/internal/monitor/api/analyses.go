@@ -104,10 +104,9 @@ type Warning struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// AnalysisOf reports on a result of a pipeline's analysis of a bundle.
-func AnalysisOf(pipeline string, result *analysis.Result, bundle uint64, started time.Time,
+// AnalysisOf returns what a pipeline's analysis of a bundle has found.
+func AnalysisOf(pipeline string, found *analysis.Report, bundle uint64, started time.Time,
 	took time.Duration) Analysis {
-	found := result.Report(started)
 	out := Analysis{
 		Scope: ScopeAll, Pipeline: pipeline, Bundle: bundle, Started: started,
 		DurationMicroseconds: took.Microseconds(),

@@ -19,6 +19,18 @@ type Node struct {
 
 // Edge is an arrow; From and To are indexes of nodes.
 type Edge struct {
-	From int `json:"from"`
-	To   int `json:"to"`
+	From  int       `json:"from"`
+	To    int       `json:"to"`
+	Label string    `json:"label,omitempty"`
+	State EdgeState `json:"state,omitempty"` // empty: nothing is known of it
 }
+
+// EdgeState says how much of a flow is open.
+type EdgeState string
+
+// The states of edges.
+const (
+	Open    EdgeState = "open"    // all of it
+	Partial EdgeState = "partial" // a part
+	Blocked EdgeState = "blocked" // nothing
+)
