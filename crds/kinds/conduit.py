@@ -15,12 +15,15 @@ _NEEDS = {
     "connection": ("listen", "task"),
 }
 _TAKES = {
-    "file": ("ingress", "egress", "directory"),
-    "tuple": ("ingress", "egress"),
+    "file": ("ingress", "egress", "directory", "type"),
+    "tuple": ("ingress", "egress", "type"),
     "pipe": ("slots",),
     "channel": ("slots",),
     "connection": ("ingress", "egress", "service", "sessions"),
 }
+_TYPES = ("access-log", "conduit-ids", "topics", "tuples")
+"""The shapes that the monitor can read; its package content has the same."""
+
 _PIPES, _CHANNELS = 64, 32
 """Descriptor numbers that the wire protocol reserves."""
 
@@ -89,6 +92,22 @@ def _shapes() -> list[Schema]:
     return made
 
 
+def _typed() -> list[Schema]:
+    return [
+        rule(
+            "!has(self.type) || !"
+            f"({' || '.join(map(_given, ('ingress', 'egress', 'directory')))} || "
+            "has(self.access) && has(self.access.write) && size(self.access.write) > 0)",
+            "a conduit with a type has no ingress, egress, directory and access.write: only the monitor writes it",
+        ),
+        rule(
+            "!has(self.type) || self.type != 'access-log' || self.kind == 'file' && "
+            "(!has(self.paths) || self.paths.all(p, !p.path.contains('*') && !p.path.contains('{')))",
+            "a log of type access-log is one file: expected kind file, and whole paths",
+        ),
+    ]
+
+
 def _path() -> Schema:
     return record(
         "The conduits that match a pattern, and their policy.",
@@ -114,6 +133,13 @@ _FIELDS: dict[str, Schema] = {
     "ingress": switch("Whether its data come from outside the pipeline."),
     "egress": switch("Whether its data leave the pipeline."),
     "directory": switch("Whether new files under its paths get the same policy."),
+    "type": word(
+        "The shape of what its files or tuples contain: lines of access(\"Name\", \"Conduit\", Time) that are only "
+        "appended and are facts (access-log, of kind file); of numbers of conduits (conduit-ids); of topic(\"name\") "
+        "(topics); of relation(values) (tuples). Tasks then write through the monitor only, by shai_write; it reads "
+        "each write and decides on it.",
+        *_TYPES,
+    ),
     "paths": keyed(
         "The files or keys of the conduit; if several patterns match, the most specific one decides.",
         _path(),
@@ -187,6 +213,7 @@ def _conduit() -> Schema:
         rules=(
             *_shapes(),
             rule("!has(self.from) || !has(self.to) || self.from != self.to", "from and to are the same task"),
+            *_typed(),
             rule(
                 "self.kind != 'file' || !has(self.paths) || self.paths.all(p, p.path.startsWith('/'))",
                 "a path does not begin with /; expected paths beneath the data directory",

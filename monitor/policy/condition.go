@@ -111,7 +111,7 @@ func (c Condition) Holds(state State, environment Environment) bool {
 		return found && (c.Kind == ConduitExists || c.policyIs(conduit.Policy))
 	case ConduitLengthIs:
 		conduit, found := state.ConduitByName(c.Conduit)
-		return found && conduit.Length == c.Number
+		return found && conduit.Measured && conduit.Length == c.Number
 	}
 	return false
 }

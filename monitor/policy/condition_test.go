@@ -18,7 +18,7 @@ import (
 func TestConditions(t *testing.T) {
 	p := mustLibrary(t, "private", "alice")
 	state := StateOf(mustFacts(t, `l says f ["a",7,{"time":"2026-06-01T12:00:00Z"}]`, `l@3 says g [1]`),
-		NewConduitTable(Conduit{ID: 5, Name: "/5", Length: 10, Policy: p}, Conduit{ID: 6, Name: "/6"}))
+		NewConduitTable(Conduit{ID: 5, Name: "/5", Length: 10, Measured: true, Policy: p}, Conduit{ID: 6, Name: "/6"}))
 	environment := Environment{Now: noon, Session: &Session{Principal: "a", Key: "ff", Region: "r",
 		IP: netip.MustParseAddr("::ffff:10.0.0.1")}}
 	digest := newDigest()

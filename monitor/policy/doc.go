@@ -22,7 +22,7 @@
 // A [State] supplies the facts and conduits that policies refer to. The caller
 // implements it; [FactBase] and [ConduitTable] hold small states in memory. The
 // [Environment] has what is known of the session and of the write. A program that does
-// not know all of it calls [Template.CheckSupplied] first, because evaluation treats a
+// not know all of it calls [Template.CheckBound] first, because evaluation treats a
 // missing value as absent.
 //
 // A [Decision] that allows a flow lists the [Condition] values on which it depends. The

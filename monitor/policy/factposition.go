@@ -153,3 +153,14 @@ func (s *standings) apply() {
 	removed, added = s.b.merge(at)
 	s.b.report(&s.positioned, removed, added)
 }
+
+// Last returns the fact of a relation of a conduit that has the highest offset; false if none has
+// one.
+func (x *FactIndex) Last(conduit, relation string, arguments int) (Fact, bool) {
+	g := x.group(conduit, relation, arguments, true)
+	if g == nil || g.count == 0 {
+		return Fact{}, false
+	}
+	chunk := g.rows.chunks[len(g.rows.chunks)-1] // chunks are never empty, and rows begin with their offset
+	return x.fact(&g.key, chunk[len(chunk)-g.rows.width:], nil), true
+}

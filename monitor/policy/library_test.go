@@ -79,7 +79,7 @@ func TestLibraryUpdateRules(t *testing.T) {
 		return Fact{Relation: "access", Arguments: []Value{String(who), String("/doc"), Time(when)}, Offset: offset,
 			Positioned: true}
 	}
-	log := Conduit{Name: "log", Kind: FileConduit, Length: 100}
+	log := Conduit{Name: "log", Kind: FileConduit, Length: 100, Measured: true}
 	grown := func(facts ...Fact) *Update { return &Update{Facts: facts, NewLength: 150} }
 	tests := []struct {
 		name      string

@@ -72,7 +72,7 @@ func hides(mistake *Error) bool {
 // unsupplied reports the conditions that no monitor can enforce, however the policy is used.
 func (t *Template) unsupplied() []Diagnostic {
 	var mistakes Errors
-	errors.As(t.CheckSupplied(GrantOpen), &mistakes)
+	errors.As(t.CheckSupplied(), &mistakes)
 	return mistakes.Diagnostics()
 }
 

@@ -81,8 +81,9 @@ func TestLint(t *testing.T) {
 		{`read :- sRegionIs(R), concat(L, "blacklst/", R), each in L says note(X) { neq(X, this) }.`,
 			"warning undeclared-conduit 1:50-1:89 no source of facts speaks for conduit \"blacklst/…\", so the list is empty and each holds for everybody; correct the conduit's name, or declare it in a FactSource"},
 		{`read :- sRegionIs(R), concat(L, "blacklist/", R), each in L says note(X) { neq(X, this) }.`, ""},
-		{`read :- "c"@0 says note(1).`,
-			"error unsupplied 1:9-1:27 an offset (`@`) cannot be enforced in the read rule: facts have no place in a conduit; remove what stands after @: then every tuple counts"},
+		{`read :- cNewLenIs(1).`,
+			"error unsupplied 1:9-1:21 `cNewLenIs` cannot be enforced in the read rule: whoever reads has no write that it could be about; " +
+				"move it to the update rule of the conduit that is written, or to an exit (`until`)"},
 	}
 	for _, test := range tests {
 		if got := shown(LintText("t.pol", []byte(test.text), surroundings())); got != test.want {

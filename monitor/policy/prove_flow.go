@@ -117,7 +117,7 @@ func (e *Environment) targetValue(op operation) (Value, Condition) {
 		return String(target.Kind.String()), Condition{}
 	case op == opContentType && target.Type != "":
 		return String(target.Type), Condition{}
-	case op == opLength:
+	case op == opLength && target.Measured:
 		return Integer(target.Length), Condition{Kind: ConduitLengthIs, Conduit: target.Name, Number: target.Length}
 	case op == opNewLength && e.Update != nil:
 		return Integer(e.Update.NewLength), Condition{}

@@ -55,7 +55,8 @@ type Conduit struct {
 	ID       int64       // dense number, from 1; 0 if it has none
 	Name     string      // path, key or address; never empty
 	Kind     ConduitKind // satisfies cKindIs
-	Length   int64       // current length in bytes, for cCurrLenIs
+	Length   int64       // current length in bytes, for cCurrLenIs, if Measured is set
+	Measured bool        // somebody has looked; else no cCurrLenIs holds
 	Type     string      // declared shape of the content, for cTypeIs; "" satisfies none
 	Internal bool        // between tasks of the pipeline, for cIsInternal
 	// Directory says that the conduit means every file of a directory that tasks get as a

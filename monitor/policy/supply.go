@@ -5,6 +5,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Grant is the way in which a task gets the conduits of a policy. If it gets them without
@@ -12,29 +13,46 @@ import (
 type Grant uint8
 
 const (
-	GrantOpen      Grant = iota // one conduit at a time, with a decision on it
+	GrantAny       Grant = iota // not known yet: what no grant supplies is refused
+	GrantOpen                   // one conduit at a time, with a decision on it
 	GrantDirectory              // a directory as a whole: its files are opened natively, whatever they are called
 	// keys of the key-value store: for a user and region, whatever the address
 	GrantKeys
+	// GrantTyped is as GrantOpen, but tasks write only through the monitor, which reads what they
+	// write and decides on each write.
+	GrantTyped
+	GrantTypedKeys // read as GrantKeys, written as GrantTyped
 )
+
+func (g Grant) isTyped() bool { return g == GrantTyped || g == GrantTypedKeys }
 
 // supply is the source of a predicate's value while a policy is enforced.
 type supply struct {
 	by      [3]string // in read, update and declassify rules; "" if nobody supplies it
-	missing string    // why nobody supplies it
+	missing string    // why nobody supplies it in the others
 	remedy  string    // what to write instead
 	// withheld holds the grants with which the value is not supplied, with the reason.
 	withheld map[Grant]string
+	// ofWrites says that an update rule has the value only if conduits are typed. An exit is about
+	// the conduit that the data go to, whatever the policy's own conduits are.
+	ofWrites bool
 }
 
 // suppliedBy returns the supply of a value that is known in every rule.
 func suppliedBy(whom string) supply { return supply{by: [3]string{whom, whom, whom}} }
 
-// suppliedByNobody returns the supply of a value that is known in no rule.
-func suppliedByNobody(missing, remedy string) supply { return supply{missing: missing, remedy: remedy} }
+// suppliedByWrites returns the supply of a value that only a write to a typed conduit has.
+func suppliedByWrites(whom string) supply {
+	return supply{by: [3]string{updateRule: whom, declassifyRule: whom}, ofWrites: true,
+		missing: "whoever reads has no write that it could be about",
+		remedy:  "move it to the update rule of the conduit that is written, or to an exit (`until`)"}
+}
 
-func (s supply) except(grant Grant, because string) supply {
-	s.withheld = map[Grant]string{grant: because}
+func (s supply) except(because string, grants ...Grant) supply {
+	s.withheld = map[Grant]string{}
+	for _, grant := range grants {
+		s.withheld[grant] = because
+	}
 	return s
 }
 
@@ -42,15 +60,16 @@ const (
 	nameless      = "a directory is given to a task as a whole, so the monitor is not asked about its single files"
 	directoryHint = "remove `directory: true`: then the monitor decides each open"
 	keysHint      = "use sRegionIs, or protect a file instead of a key"
+	untyped       = "the conduit has no type, so the monitor does not read what tasks write to it"
+	typeHint      = "give the conduit a `type`: then tasks write it through the monitor"
 )
 
 var (
 	computed = suppliedBy("computed")
-	ofNames  = suppliedBy("the catalog").except(GrantDirectory, nameless)
-	lengths  = suppliedByNobody("the monitor does not know how long a conduit is",
-		"remove it, and let only a task write that you trust to append: update :- sKeyIs(\"task/NAME\")")
-	ofContents = suppliedByNobody("the monitor does not read what a task writes",
-		"remove it, and let only a task write that you trust to write nothing else: update :- sKeyIs(\"task/NAME\")")
+	ofNames  = suppliedBy("the catalog").except(nameless, GrantDirectory)
+	lengths  = suppliedByWrites("the file or tuple itself, when the monitor writes it")
+	contents = suppliedByWrites("the write, as the monitor has read it")
+	facts    = suppliedBy("the bundle's fact sources, `shai facts`, and entries of conduits of type access-log")
 )
 
 // supplies is the only place that defines whether a predicate can be enforced. A
@@ -60,8 +79,8 @@ var supplies = [operations]supply{
 	opConcat: computed, opType: computed,
 	opEq: computed, opNeq: computed, opLt: computed, opLe: computed, opGt: computed, opGe: computed,
 	opKey: suppliedBy("the session: whom the monitor has authenticated, or the task"),
-	opIP: suppliedBy("the session: the address of the connection").except(GrantKeys,
-		"keys are given to a user and region before they connect, from whatever address"),
+	opIP: suppliedBy("the session: the address of the connection").except(
+		"keys are given to a user and region before they connect, from whatever address", GrantKeys, GrantTypedKeys),
 	opPrefix:    computed,
 	opRegion:    suppliedBy("the session: the address, and the facts about regions"),
 	opTime:      suppliedBy("the monitor's clock"),
@@ -72,28 +91,58 @@ var supplies = [operations]supply{
 	opInternal:  suppliedBy("the pipeline's manifest"),
 	opHasPolicy: suppliedBy("the catalog"),
 	opAtLeast:   computed,
-	opSays:      suppliedBy("the bundle's fact sources, and `shai facts`"),
-	opEach:      suppliedBy("the bundle's fact sources, and `shai facts`"),
+	opSays:      facts,
+	opEach:      facts,
 	opLength:    lengths,
 	opNewLength: lengths,
-	opContentType: suppliedByNobody("no manifest declares the shape of a conduit's content",
-		"name the conduit with cNameIs, or its kind with cKindIs"),
-	opWillsay: ofContents, opEachWillsay: ofContents,
+
+	opContentType: suppliedByWrites("the pipeline's manifest"),
+	opWillsay:     contents,
+	opEachWillsay: contents,
 }
 
-// offsets are not a predicate of their own: they belong to says and each.
-var offsets = suppliedByNobody("facts have no place in a conduit",
-	"remove what stands after @: then every tuple counts")
+// offsets are not a predicate of their own: they belong to says and each. Of facts, only the
+// entries of a log have one: an each over the offsets of others would hold for all of them.
+var offsets = supply{
+	missing: "only the entries of a conduit of type access-log have a place in it",
+	remedy:  "remove what stands after @: then every tuple counts; or name the log itself, by its whole path",
+}
 
 // itself is the supply of the name that `this` means.
 var itself = ofNames
 
-// CheckSupplied reports every literal of the policy whose value nobody supplies if its
-// conduits are given in this way. Evaluation would treat the value as absent: a clause
-// that uses it never holds, an each over such tuples always does. So a policy with such a
-// literal must not be bound. The error is an [Errors].
-func (t *Template) CheckSupplied(grant Grant) error {
-	c := &supplyChecker{file: t.file, grant: grant}
+// CheckSupplied reports every literal of the policy whose value nobody supplies, wherever the
+// policy is bound. Evaluation would treat the value as absent: a clause that uses it never
+// holds, an each over such tuples always does. The error is an [Errors].
+func (t *Template) CheckSupplied() error {
+	return t.checkSupplied(&supplyChecker{file: t.file, grant: GrantAny})
+}
+
+// Binding is a use of a policy.
+type Binding struct {
+	Grant     Grant
+	Arguments map[string]string // of the policy's parameters
+	// IsLog reports whether the facts of a conduit are the entries of a log, with their offsets.
+	IsLog func(conduit string) bool
+}
+
+// CheckBound does the same for a policy where it is bound, and also reports the literals whose
+// value is not supplied there. A policy with such a literal must not be bound so.
+func (t *Template) CheckBound(binding Binding) error {
+	c := &supplyChecker{file: t.file, grant: binding.Grant}
+	c.isLog = func(conduit Value) bool {
+		name := conduit.text
+		if conduit.kind == kindParameter {
+			name = binding.Arguments[t.parameters[conduit.number]]
+		} else if conduit.kind != StringValue {
+			return false // it could be any conduit
+		}
+		return !strings.Contains(name, "{") && binding.IsLog(name)
+	}
+	return t.checkSupplied(c)
+}
+
+func (t *Template) checkSupplied(c *supplyChecker) error {
 	for _, clause := range t.read {
 		c.body(readRule, clause.body)
 	}
@@ -114,6 +163,7 @@ func (t *Template) CheckSupplied(grant Grant) error {
 type supplyChecker struct {
 	file     string
 	grant    Grant
+	isLog    func(conduit Value) bool // nil: not known yet
 	mistakes Errors
 }
 
@@ -136,7 +186,8 @@ func (c *supplyChecker) body(rule ruleName, body []literal) {
 		if l.content == nil {
 			continue
 		}
-		if l.content.positioned {
+		if isOfFacts := l.op == opSays || l.op == opEach; isOfFacts && l.content.positioned && c.isLog != nil &&
+			!c.isLog(l.content.conduit) {
 			c.check(rule, l, "an offset (`@`)", offsets)
 		}
 		c.body(rule, l.content.condition)
@@ -145,11 +196,17 @@ func (c *supplyChecker) body(rule ruleName, body []literal) {
 
 func (c *supplyChecker) check(rule ruleName, l *literal, what string, s supply) {
 	because, remedy := s.missing, s.remedy
-	if s.by[rule] != "" {
-		if because = s.withheld[c.grant]; because == "" {
-			return
+	switch {
+	case s.by[rule] == "":
+	case s.withheld[c.grant] != "":
+		because, remedy = s.withheld[c.grant], keysHint
+		if c.grant == GrantDirectory {
+			remedy = directoryHint
 		}
-		remedy = map[Grant]string{GrantDirectory: directoryHint, GrantKeys: keysHint}[c.grant]
+	case s.ofWrites && rule == updateRule && c.grant != GrantAny && !c.grant.isTyped():
+		because, remedy = untyped, typeHint
+	default:
+		return
 	}
 	c.mistakes = append(c.mistakes, newError(c.file, Range{l.position, l.end}, CodeUnsupplied, "", remedy,
 		"%s cannot be enforced in the %s rule: %s", what, rule, because))

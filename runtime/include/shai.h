@@ -414,6 +414,41 @@ SHAI_API ssize_t shai_channel_receive(
 SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduits, size_t count,
     struct shai_document *out, size_t max);
 
+/* ------------------------------------------------- writing typed conduits */
+
+/*
+ * Writes content to a conduit that has a type in the pipeline's manifest: through the monitor,
+ * since no task can write such a conduit by itself. conduit is a file's path in the pipeline
+ * ("/support/accesses"), or a tuple's key. Content is whole lines, each with its line break, in the
+ * form of the conduit's type (docs/policies.md, "Typed conduits"), SHAI_CONTENT_MAX bytes at most.
+ *
+ * The monitor reads the content, decides with what it contains, and writes all of it or nothing.
+ * When the call returns 0, it is on the disk; what was written to a log is a fact from then on.
+ *
+ *   flags 0              the content is added at the end
+ *   SHAI_WRITE_REPLACE   it takes the place of what the conduit contains; not in a log
+ *
+ * session is the bound session that writes; NULL in a task without sessions. One thread and one
+ * process of a task may call it at a time: answers come on the socket that they share.
+ *
+ * Returns 0, or -1 with errno; nothing is written then, except that after ECONNRESET and EIO it is
+ * not known, and whoever reads the conduit finds either all of it or nothing:
+ *   EACCES       the policies forbid it, or the conduit has no type
+ *   EBADMSG      the content is not in the form of the type: shai_reason() names the line
+ *   ENOENT       the pipeline has no such conduit
+ *   EFBIG        the conduit would become longer than its type allows
+ *   EIO, ENOSPC  it could not be written
+ *   EAGAIN       the task has too many writes under way
+ *   EMSGSIZE     the content is longer than SHAI_CONTENT_MAX
+ *   ENAMETOOLONG conduit is longer than SHAI_PREFIX_MAX - 1 bytes
+ *   ENOTCONN     the session is not BOUND
+ *   EOPNOTSUPP   mode baseline, in which the monitor writes nothing
+ *   EPROTO       the answer is malformed; the session is BROKEN
+ *   ECONNRESET   the monitor is gone; the session is BROKEN
+ */
+SHAI_API int shai_write(struct shai_session *session, const char *conduit, const void *content,
+    size_t size, uint32_t flags);
+
 /* --------------------------------------------------------- signed text */
 
 /* Sizes of the buffers for shai_nonce_hex and shai_signed_text, with the NUL. */

@@ -56,6 +56,7 @@
 #define SHAI_SLOTS_MAX 4096      /* sessions of a task at the same time */
 #define SHAI_DIRECTORIES_MAX 240 /* classes whose directories a session gets */
 #define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
+#define SHAI_CONTENT_MAX 16384   /* content of one SHAI_WRITE, in bytes */
 
 /*
  * The text that a client signs: SHAI_SIGNED_PREFIX service "\n" pipeline "\n" principal
@@ -88,6 +89,7 @@ enum shai_type {
 	SHAI_AUTHENTICATE = 2, /* shai_authenticate -> SHAI_BOUND; once per session */
 	SHAI_OPEN = 3,         /* shai_open -> SHAI_OPENED */
 	SHAI_RESET = 4,        /* shai_reset, no answer: the session is over */
+	SHAI_WRITE = 5,        /* shai_write, then size bytes of content -> SHAI_WRITTEN */
 	/* monitor to task */
 	SHAI_REGISTERED = 64, /* shai_registered, then capability_count shai_capability */
 	SHAI_CONNECTED = 65,  /* shai_connected, queued before accept4 returns */
@@ -102,7 +104,8 @@ enum shai_type {
 	 * shai_grown, then class_count uint32_t; descriptors of directories. Comes from a
 	 * supervisor (Linux), before a SHAI_OPENED.
 	 */
-	SHAI_GROWN = 69
+	SHAI_GROWN = 69,
+	SHAI_WRITTEN = 70 /* shai_written */
 };
 
 struct shai_header {
@@ -199,6 +202,24 @@ struct shai_opened {
 	uint32_t count;
 	uint32_t reserved;
 	int32_t status[SHAI_BATCH_MAX]; /* 0: a descriptor is attached; else a positive errno */
+};
+
+/* The content takes the place of what the conduit contains. Without it, it is added at the end. */
+#define SHAI_WRITE_REPLACE 1u
+
+/* A write to a conduit that has a type. */
+struct shai_write {
+	struct shai_header header;
+	uint32_t flags;                /* SHAI_WRITE_* */
+	uint32_t size;                 /* of the content that follows, 0..SHAI_CONTENT_MAX */
+	char conduit[SHAI_PREFIX_MAX]; /* a file's path in the pipeline, or a tuple's key */
+};
+
+struct shai_written {
+	struct shai_header header;
+	int32_t status; /* 0: all of it was written; else a positive errno: nothing was */
+	uint32_t reserved;
+	char reason[SHAI_REASON_MAX];
 };
 
 /*

@@ -160,9 +160,8 @@ take_grown(struct shai_session *session, struct shai_message *message)
 	return true;
 }
 
-/* Whether a message comes before the answer, and was taken over. */
-static bool
-precedes_answer(struct shai_session *session, struct shai_message *message)
+bool
+shai_precedes_answer(struct shai_session *session, struct shai_message *message)
 {
 	if (message->descriptor_count == 0 && shai_transfers_keep(message->bytes))
 		return true;
@@ -192,7 +191,7 @@ ask_monitor(struct shai_session *session, struct round *round)
 	do
 		if (shai_exchange_receive(&message) != 0)
 			return -1;
-	while (precedes_answer(session, &message));
+	while (shai_precedes_answer(session, &message));
 	problem =
 	    shai_decode_opened(message.bytes, request.header.sequence, request.count, &answer);
 	if (problem == NULL)

@@ -2,6 +2,9 @@
 #ifndef SHAI_DOCUMENTS_H
 #define SHAI_DOCUMENTS_H
 
+#include <stdbool.h>
+
+#include "exchange.h"
 #include "shai.h"
 
 /* Makes a session unusable and returns -1. Keeps errno and the reason. */
@@ -11,6 +14,9 @@ shai_session_break(struct shai_session *session)
 	session->state = SHAI_SESSION_BROKEN;
 	return -1;
 }
+
+/* Whether a message comes before the answer to a bound session's question, and was taken over. */
+bool shai_precedes_answer(struct shai_session *session, struct shai_message *message);
 
 /*
  * Does the work of shai_open after its checks: the session is bound, count at most

@@ -17,6 +17,8 @@ _Static_assert(sizeof(struct shai_bound) == 384, "no padding");
 _Static_assert(sizeof(struct shai_reset) == 56, "no padding");
 _Static_assert(sizeof(struct shai_open) == 280, "no padding");
 _Static_assert(sizeof(struct shai_opened) == 280, "no padding");
+_Static_assert(sizeof(struct shai_write) == 280, "no padding");
+_Static_assert(sizeof(struct shai_written) == 280, "no padding");
 _Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
 _Static_assert(sizeof(struct shai_grown) == 24, "no padding");
 
@@ -220,6 +222,20 @@ shai_decode_opened(
 	for (uint32_t i = 0; i < SHAI_BATCH_MAX; i++)
 		if (out->status[i] < 0 || (i >= asked && out->status[i] != 0))
 			return "an impossible status";
+	return NULL;
+}
+
+const char *
+shai_decode_written(struct shai_bytes record, uint64_t sequence, struct shai_written *out)
+{
+	const char *problem = shai_decode_reply(record, SHAI_WRITTEN, sequence, out, sizeof(*out));
+
+	if (problem != NULL)
+		return problem;
+	if (!padded(out->reason, sizeof(out->reason)))
+		return "a reason that is not padded with NULs";
+	if (out->status < 0 || out->reserved != 0)
+		return "an impossible status";
 	return NULL;
 }
 

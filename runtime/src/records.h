@@ -43,6 +43,9 @@ const char *shai_decode_grown(
 const char *shai_decode_opened(
     struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out);
 
+const char *shai_decode_written(
+    struct shai_bytes record, uint64_t sequence, struct shai_written *out);
+
 /* *count becomes the number of conduits, 0..SHAI_BATCH_MAX. */
 const char *shai_decode_transfer(
     struct shai_bytes record, struct shai_transfer *out, size_t *count);

@@ -13,6 +13,7 @@
 
 #include "monitor.h"
 #include "sessions.h"
+#include "worker_records.h"
 
 #define BUCKET 1024 /* documents in one directory of a class */
 
@@ -127,19 +128,21 @@ open_all(const struct supervisor *s, const struct session *session, const struct
 }
 
 void
-documents_ask(struct supervisor *s, struct session *session, const struct shai_open *request)
+documents_ask(struct supervisor *s, struct session *session, const struct shai_header *request)
 {
-	struct {
+	static struct {
 		struct shai_control_relay head;
-		struct shai_open request;
-	} question = {.head = {.header = monitor_header(SHAI_CONTROL_ASK_OPEN, sizeof(question)),
-			  .session = session->id},
-	    .request = *request};
+		uint8_t request[WORKER_MESSAGE_MAX];
+	} question;
+	size_t size = sizeof(question.head) + request->size;
 
+	question.head = (struct shai_control_relay){
+	    .header = monitor_header(SHAI_CONTROL_ASK_RECORD, size), .session = session->id};
+	memcpy(question.request, request, request->size);
 	session->questioned = true;
 	loop_change(&session->socket, 0);
-	if (monitor_send(s, &question, sizeof(question), -1) != 0)
-		session_end(s, session, "the monitor did not read the question about a document");
+	if (monitor_send(s, &question, size, -1) != 0)
+		session_end(s, session, "the monitor did not read what the session asks");
 }
 
 /* Tells the worker of its session's set. Returns 0, or -1: the session has ended. */
@@ -184,7 +187,7 @@ documents_open(struct supervisor *s, struct session *session, const struct worke
 	struct descriptors opened;
 
 	if (shai_mode_is_dynamic(session->mode) || !open_all(s, session, record->open, &opened)) {
-		documents_ask(s, session, record->open);
+		documents_ask(s, session, &record->open->header);
 		return;
 	}
 	s->opens += opened.count;

@@ -33,10 +33,12 @@ void documents_return(struct supervisor *s, const struct grant *grant);
 bool documents_includes(const struct supervisor *s, const struct session *session, uint32_t id);
 
 /*
- * Asks the monitor about documents. Until it has answered, the session's messages and
- * transfers wait: whoever asks without end keeps it busy with one question at a time.
+ * Asks the monitor with a whole record, a SHAI_OPEN or SHAI_WRITE. Until it has answered, the
+ * session's messages and transfers wait: whoever asks without end keeps it busy with one question
+ * at a time.
  */
-void documents_ask(struct supervisor *s, struct session *session, const struct shai_open *request);
+void documents_ask(
+    struct supervisor *s, struct session *session, const struct shai_header *request);
 
 /*
  * A bound worker's SHAI_OPEN. Documents of classes in the session's set are opened here.
@@ -46,8 +48,8 @@ void documents_open(
     struct supervisor *s, struct session *session, const struct worker_record *record);
 
 /*
- * Answers a SHAI_OPEN. If the session's set has grown, the worker learns of it first: it is
- * now that it reads what it is sent.
+ * Answers what the monitor was asked. If the session's set has grown, the worker learns of it
+ * first: it is now that it reads what it is sent.
  */
 void documents_answer(struct supervisor *s, struct session *session, struct bytes answer,
     const struct descriptors *with);

@@ -101,7 +101,7 @@ ask(struct supervisor *s, struct session *session)
 	}
 	held->asked_count = question.count;
 	if (question.count > 0)
-		documents_ask(s, session, &question);
+		documents_ask(s, session, &question.header);
 	return question.count > 0;
 }
 

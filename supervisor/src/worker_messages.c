@@ -60,6 +60,9 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 	case SHAI_OPEN:
 		documents_open(s, session, &record);
 		break;
+	case SHAI_WRITE:
+		documents_ask(s, session, &record.write->header);
+		break;
 	case SHAI_TRANSFER:
 		transfers_judge(s, session,
 		    (struct bytes){
@@ -73,7 +76,7 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 void
 worker_messages_read(struct supervisor *s, struct session *session)
 {
-	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
+	static _Alignas(8) uint8_t message[WORKER_MESSAGE_MAX + 64];
 	ssize_t length;
 
 	for (int i = 0; i < LEFT_MAX && session_lives(session); i++) {
@@ -102,7 +105,7 @@ socket_ready(struct source *source, uint32_t events)
 	struct session *session = source->owner;
 	struct supervisor *s = session->supervisor;
 	/* Larger than any message of a worker. */
-	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
+	static _Alignas(8) uint8_t message[WORKER_MESSAGE_MAX + 64];
 	ssize_t length;
 
 	if (session->questioned && (events & (EPOLLHUP | EPOLLERR)) != 0)

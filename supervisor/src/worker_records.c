@@ -31,6 +31,20 @@ check_open(const struct worker_record *record)
 	return NULL;
 }
 
+static const char *
+check_write(const struct worker_record *record)
+{
+	const struct shai_write *request = record->write;
+
+	if ((request->flags & ~SHAI_WRITE_REPLACE) != 0)
+		return "unknown flags of a write";
+	if (request->header.size != sizeof(*request) + request->size)
+		return "a write whose size is not that of its content";
+	if (!text_valid(request->conduit, SHAI_PREFIX_MAX))
+		return "the name of a conduit that is not padded UTF-8";
+	return NULL;
+}
+
 /* Of SHAI_RESET, and of SHAI_TRANSFER: channel_check judges the record that it has. */
 static const char *
 check_nothing(const struct worker_record *record)
@@ -52,6 +66,7 @@ static const struct rule {
 	check_authenticate},
     [SHAI_OPEN] = {sizeof(struct shai_open), 0, true, false, 0, check_open},
     [SHAI_RESET] = {sizeof(struct shai_reset), 0, false, false, 1, check_nothing},
+    [SHAI_WRITE] = {sizeof(struct shai_write), SHAI_CONTENT_MAX, true, false, 0, check_write},
     [SHAI_TRANSFER] = {sizeof(struct shai_header), FORWARDED_MAX, true, true, 0, check_nothing},
 };
 

@@ -19,10 +19,14 @@ struct worker_record {
 	union {
 		const struct shai_authenticate *authenticate;
 		const struct shai_open *open;
+		const struct shai_write *write; /* its content follows */
 		const struct shai_reset *reset;
 		const struct shai_header *forwarded; /* a record of a channel follows */
 	};
 };
+
+/* The size of the largest message that a worker may send. */
+#define WORKER_MESSAGE_MAX (sizeof(struct shai_write) + SHAI_CONTENT_MAX)
 
 /* What a session's worker has said so far. All zero at the session's beginning. */
 struct worker_conversation {

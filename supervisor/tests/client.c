@@ -112,7 +112,7 @@ client_order(
     const struct client *client, enum order order, int argument, const void *payload, size_t size)
 {
 	struct frame frame = {.order = order, .size = (uint32_t)size, .argument = argument};
-	char bytes[sizeof(frame) + 2048];
+	char bytes[sizeof(frame) + 2 * SHAI_CONTENT_MAX];
 
 	EXPECT(size <= sizeof(bytes) - sizeof(frame));
 	memcpy(bytes, &frame, sizeof(frame));

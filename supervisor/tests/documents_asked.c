@@ -11,7 +11,7 @@ question_about(struct harness *h, uint32_t count)
 {
 	struct question question;
 
-	(void)harness_receive(h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	(void)harness_receive(h, SHAI_CONTROL_ASK_RECORD, &question, sizeof(question));
 	EXPECT(question.asked.count == count);
 	return question;
 }

@@ -87,6 +87,54 @@ asks_the_monitor_about_other_documents(void **state)
 	close(client.socket);
 }
 
+/* A write is whole when the monitor gets it, and its answer when the worker does. */
+static void
+a_write_goes_to_the_monitor(void **state)
+{
+	static struct {
+		struct shai_write head;
+		uint8_t content[SHAI_CONTENT_MAX];
+	} request;
+	static struct {
+		struct shai_control_relay head;
+		uint8_t record[sizeof(request)];
+	} question;
+	struct {
+		struct shai_control_relay head;
+		struct shai_written record;
+	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer))},
+	    .record = {.header = {.version = SHAI_WIRE_VERSION,
+			   .type = SHAI_WRITTEN,
+			   .size = sizeof(answer.record),
+			   .sequence = 12},
+		.status = EACCES,
+		.reason = "no"}};
+	struct shai_written written;
+	struct client client;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	request.head = (struct shai_write){.header = {.version = SHAI_WIRE_VERSION,
+					       .type = SHAI_WRITE,
+					       .size = sizeof(request),
+					       .sequence = 12},
+	    .flags = SHAI_WRITE_REPLACE,
+	    .size = SHAI_CONTENT_MAX,
+	    .conduit = "/log"};
+	memset(request.content, 'x', sizeof(request.content));
+	client_order(&client, SEND, 0, &request, sizeof(request));
+	assert_int_equal(harness_receive(&h, SHAI_CONTROL_ASK_RECORD, &question, sizeof(question)),
+	    sizeof(question));
+	assert_memory_equal(question.record, &request, sizeof(request));
+	answer.head.session = question.head.session;
+	harness_send(&h, &answer, sizeof(answer), NULL);
+	assert_int_equal(client_report(&client, &written, sizeof(written)).size, sizeof(written));
+	assert_memory_equal(&written, &answer.record, sizeof(written));
+	close(client.socket);
+}
+
 /* A worker that asks without end has one question at a time with the monitor. */
 static void
 asks_the_monitor_one_question_at_a_time(void **state)
@@ -263,6 +311,7 @@ main(void)
 	    TEST(opens_directories_and_documents_of_the_set_only),
 	    TEST(counts_the_documents_that_it_opens),
 	    TEST(asks_the_monitor_about_other_documents),
+	    TEST(a_write_goes_to_the_monitor),
 	    TEST(asks_the_monitor_one_question_at_a_time),
 	    TEST(a_set_that_grows_reaches_live_sessions),
 	    TEST(a_set_that_grows_comes_before_the_monitors_answer),

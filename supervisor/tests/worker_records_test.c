@@ -18,6 +18,7 @@ static const struct kind {
     {SHAI_AUTHENTICATE, sizeof(struct shai_authenticate)},
     {SHAI_OPEN, sizeof(struct shai_open)},
     {SHAI_RESET, sizeof(struct shai_reset)},
+    {SHAI_WRITE, sizeof(struct shai_write)},
 };
 static const struct kind forwarded = {SHAI_TRANSFER, sizeof(struct shai_header)};
 
@@ -118,7 +119,7 @@ records_of_a_channel_come_by_the_gate(void **state)
 static void
 other_types_and_versions_are_refused(void **state)
 {
-	const uint16_t types[] = {0, SHAI_REGISTER, SHAI_RESET + 1, SHAI_REGISTERED, SHAI_BOUND,
+	const uint16_t types[] = {0, SHAI_REGISTER, SHAI_WRITE + 1, SHAI_REGISTERED, SHAI_BOUND,
 	    SHAI_TRANSFER, UINT16_MAX};
 	struct shai_header *header = (void *)buffer;
 
@@ -141,6 +142,7 @@ wrong_content_is_refused(void **state)
 {
 	struct shai_open *open = (void *)buffer;
 	struct shai_authenticate *authenticate = (void *)buffer;
+	struct shai_write *write = (void *)buffer;
 	struct bytes message = valid(&kinds[1]);
 	const uint32_t counts[] = {0, SHAI_BATCH_MAX + 1, UINT32_MAX};
 
@@ -157,6 +159,25 @@ wrong_content_is_refused(void **state)
 	assert_non_null(say_bound(message));
 	open->count = 2;
 	assert_null(say_bound(message));
+
+	message = valid(&kinds[3]);
+	write->flags = SHAI_WRITE_REPLACE << 1;
+	assert_non_null(say_bound(message));
+	write->flags = SHAI_WRITE_REPLACE;
+	write->size = 1;
+	assert_non_null(say_bound(message));
+	message.length = write->header.size = sizeof(*write) + 1;
+	assert_null(say_bound(message));
+	memset(write->conduit, 'a', SHAI_PREFIX_MAX);
+	assert_non_null(say_bound(message));
+	write->conduit[SHAI_PREFIX_MAX - 1] = '\0';
+	assert_null(say_bound(message));
+	message.length = write->header.size = sizeof(*write) + SHAI_CONTENT_MAX;
+	write->size = SHAI_CONTENT_MAX;
+	assert_null(say_bound(message));
+	message.length = write->header.size = sizeof(*write) + SHAI_CONTENT_MAX + 1;
+	write->size = SHAI_CONTENT_MAX + 1;
+	assert_non_null(say_bound(message));
 
 	message = valid(&kinds[0]);
 	memset(authenticate->principal, 'a', SHAI_NAME_MAX);

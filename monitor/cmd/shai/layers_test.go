@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
-	{"internal/wire", "internal/pattern", "internal/kvcommand", "internal/allowlist"},
+	{"internal/wire", "internal/content", "internal/typedfile", "internal/pattern", "internal/kvcommand", "internal/allowlist"},
 	{"policy", "internal/reading"},
 	{"internal/look", "internal/shape"},
 	{"internal/audit/records", "internal/bug", "internal/codec", "internal/edition", "internal/shellword",

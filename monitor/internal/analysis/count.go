@@ -64,6 +64,7 @@ const (
 	asksThen = "the conduit's policy or the task's taint asks for the session's address, " +
 		"which is known only when the access happens"
 	noConduit = "the conduit's own name decides, and there is no such conduit yet"
+	byContent = "the conduit has a type: each write is decided on by what is written"
 )
 
 // newCount groups the set's classes. It returns nil if the name is not that of a set.
@@ -105,6 +106,8 @@ func (c *count) keyOf(class uint32) groupKey {
 	info := c.engine.state.Class(class)
 	key := groupKey{policy: info.Reference.Policy}
 	switch {
+	case c.what == write && info.Type != "":
+		key.undecided = byContent
 	case c.engine.targets.get(class) == nil:
 		key.undecided = noConduit
 	case c.asksAhead, c.what != read && info.Policy.Template().AsksForAddress():
@@ -122,6 +125,9 @@ func (c *count) keyOfSingle(to *target) groupKey {
 	}
 	if asks {
 		key.undecided = asksThen
+	}
+	if c.what == write && to.conduit.Type != "" {
+		key.undecided = byContent
 	}
 	return key
 }

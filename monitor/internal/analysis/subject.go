@@ -144,7 +144,7 @@ func newTargetNamed(info catalog.ClassInfo, name string) *target {
 	conduit := policy.Conduit{ID: int64(info.Representative), Name: name, Kind: info.Kind, Internal: info.Internal,
 		// Exits of other policies may ask for the name of what is written, which is not that of the
 		// others of the class.
-		Directory: info.Directory || info.Own == "", Policy: info.Policy}
+		Directory: info.Directory || info.Own == "", Type: info.Type, Policy: info.Policy}
 	return &target{class: info.Number, conduit: conduit, label: conduit.Label(), name: name}
 }
 
@@ -162,6 +162,9 @@ func decide(who *subject, what policy.Operation, to *target, state policy.State,
 	environment := policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true}
 	if what == read {
 		return policy.AtLeast(who.taint, to.label, state, environment) // as Decide, whose label is made each time
+	}
+	if what == write && to.conduit.Type != "" {
+		return policy.Decision{} // the monitor decides on each write, by what is written
 	}
 	return policy.Decide(what, who.taint, to.conduit, state, environment)
 }

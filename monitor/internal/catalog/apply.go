@@ -101,6 +101,9 @@ func (d *draft) apply(rules *ruleset) error {
 	if err != nil {
 		return err
 	}
+	if err := rules.checkElsewhere(come); err != nil {
+		return err
+	}
 	remove = append(d.unsaid(remove, rules.bundle.Sources, ""), d.unclaimed(left, rules, "")...)
 	return d.replace(rules, remove, append(add, come...))
 }
@@ -116,6 +119,7 @@ func (d *draft) storeBundle() error {
 // replace puts rules in force, and their facts with them.
 func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 	d.change.Bundle = true
+	remove = append(remove, d.next.formerEntries(rules)...)
 	d.next.rules, d.binder = rules, newBinder(rules)
 	if err := d.storeBundle(); err != nil {
 		return err
@@ -139,7 +143,7 @@ func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 func (r Rule) record(bound *policy.Policy) classRecord {
 	id := bound.ID()
 	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
-		Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
+		Type: r.Type, Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
 }
 
 // rebind retires the classes whose policy was removed and revives those whose policy has

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"shai.dev/monitor/internal/content"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
@@ -66,6 +67,8 @@ type Rule struct {
 	Ingress  bool               `json:"ingress,omitempty"`  // files that the view links
 	// Directory says that tasks get the files as a whole, independently of their names.
 	Directory bool `json:"directory,omitempty"`
+	// Type is the shape of their content; empty: none. Only the monitor writes what has one.
+	Type string `json:"type,omitempty"`
 	// Path may contain {name} within a segment, "*" as a segment and a final "**".
 	Path string `json:"path"`
 	// Policy is the policy; its arguments may contain {name} as well.
@@ -88,6 +91,7 @@ type ruleset struct {
 	patterns   []pattern.Pattern // of bundle.Rules, in their order
 	principals map[string]ed25519.PublicKey
 	speaking   func() map[string]bool // the conduits of bundle.Facts
+	logs       map[string]*content.Type
 }
 
 // compileBundle checks a bundle for every possible error.
@@ -95,6 +99,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 	r := &ruleset{
 		bundle: bundle, templates: make(map[string]*policy.Template), modes: make(map[string]Mode),
 		observed: newObservation(), principals: make(map[string]ed25519.PublicKey),
+		logs:     logsOf(bundle.Rules),
 		speaking: sync.OnceValue(func() map[string]bool { return speaking(bundle.Facts) }),
 	}
 	files := make(map[string]bool)
@@ -104,7 +109,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		}
 		template, err := policy.CompileAccepted(text.File, []byte(text.Text))
 		if err == nil {
-			err = template.CheckSupplied(policy.GrantOpen)
+			err = template.CheckSupplied()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("policy %s: %w", text.Name, err)
@@ -120,6 +125,9 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		if err := checkStated(fact); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.checkElsewhere(bundle.Facts); err != nil {
+		return nil, err
 	}
 	for _, rule := range bundle.Rules {
 		p, err := r.checkRule(rule)

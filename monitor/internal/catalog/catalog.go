@@ -254,7 +254,7 @@ func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex
 // class returns the record's class. It is retired if the bundle's policy is another one.
 func (r classRecord) class(number uint32, binder *binder) *Class {
 	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
-		Reference: r.Reference, Mentions: r.Mentions, Own: r.Own}
+		Type: r.Type, Reference: r.Reference, Mentions: r.Mentions, Own: r.Own}
 	if bound, err := binder.bind(r.Reference); err == nil {
 		if id := bound.ID(); string(id[:]) == string(r.PolicyID) {
 			class.Policy = bound

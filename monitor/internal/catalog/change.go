@@ -326,5 +326,10 @@ func checkFact(fact policy.Fact) error {
 // facts to remove that are not, are no error and are left out of the Change. An error
 // that wraps ErrView comes with the Change, which is in force.
 func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
-	return c.commit("change facts", func(d *draft) error { return d.facts(remove, add) })
+	return c.commit("change facts", func(d *draft) error {
+		if err := d.next.rules.checkElsewhere(remove, add); err != nil {
+			return err
+		}
+		return d.facts(remove, add)
+	})
 }

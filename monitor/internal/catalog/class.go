@@ -21,7 +21,8 @@ type Class struct {
 	Set       string
 	Kind      policy.ConduitKind
 	Internal  bool
-	Directory bool // tasks get it as a whole
+	Directory bool   // tasks get it as a whole
+	Type      string // the shape of their content; "": none
 	Reference Reference
 	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
 	// Mentions are the facts that have the conduit's name where a policy can find it, with
@@ -43,6 +44,7 @@ type classRecord struct {
 	Kind      policy.ConduitKind `json:"kind"`
 	Internal  bool               `json:"internal,omitempty"`
 	Directory bool               `json:"directory,omitempty"`
+	Type      string             `json:"type,omitempty"`
 	Reference Reference          `json:"reference"`
 	PolicyID  []byte             `json:"policyId"`
 	Mentions  []string           `json:"mentions,omitempty"`
@@ -72,7 +74,7 @@ func (r *ruleset) classRecordOf(name string, facts *policy.FactIndex,
 	id := bound.ID()
 	record = classRecord{
 		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
-		Reference: reference, PolicyID: id[:],
+		Type: rule.Type, Reference: reference, PolicyID: id[:],
 	}
 	if r.observed.tells(name, reference, nil) {
 		record.Own = name

@@ -159,6 +159,9 @@ func (d *draft) storeNames(fresh map[string]uint32) error {
 	return nil
 }
 
+// IsName reports whether a conduit can have a name.
+func IsName(name string) bool { return checkName(name) == nil }
+
 // checkName refuses names that could be confused with others or that leave the data
 // directory.
 func checkName(name string) error {

@@ -102,6 +102,9 @@ func (c *Catalog) changeSource(source, position string, work func(*owned) error)
 		if err != nil {
 			return err
 		}
+		if err := d.next.rules.checkElsewhere(add); err != nil {
+			return err
+		}
 		return d.facts(d.unclaimed(remove, d.next.rules, source), add)
 	})
 }

@@ -203,7 +203,7 @@ func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 		return policy.Conduit{}, false
 	}
 	return policy.Conduit{Name: name, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
-		Policy: bound}, true
+		Type: rule.Type, Policy: bound}, true
 }
 
 // SetOf returns the set that a file or tuple belongs to, or would belong to if it was registered;
@@ -226,7 +226,7 @@ func (s *State) conduit(id uint32, name string) policy.Conduit {
 		return policy.Conduit{ID: int64(id), Name: name}
 	}
 	return policy.Conduit{ID: int64(id), Name: name, Kind: class.Kind, Internal: class.Internal,
-		Directory: class.Directory, Policy: class.Policy}
+		Directory: class.Directory, Type: class.Type, Policy: class.Policy}
 }
 
 // Members lists the conduits of a class in ascending order. Callers must not alter

@@ -28,7 +28,8 @@ type Flow struct {
 	Who     Subject
 	What    policy.Operation
 	Conduit policy.Conduit
-	Explain bool // with a derivation, which costs several times the decision
+	Update  *policy.Update // what is written, if the monitor has read it
+	Explain bool           // with a derivation, which costs several times the decision
 }
 
 // Decision is the answer. If only policies that are not enforced forbid the flow, it is
@@ -54,7 +55,7 @@ type Relaxed struct {
 
 // Decide evaluates the policies on a state. It does nothing else: no I/O, no cache.
 func Decide(f Flow, state *catalog.State, now time.Time) Decision {
-	environment := policy.Environment{Session: f.Who.Session, Now: now, Explain: f.Explain}
+	environment := policy.Environment{Session: f.Who.Session, Now: now, Update: f.Update, Explain: f.Explain}
 	all := policy.Decide(f.What, f.Who.Taint, f.Conduit, state, environment)
 	waive := state.Waive()
 	if all.Allowed || waive == nil {

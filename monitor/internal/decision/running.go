@@ -218,7 +218,12 @@ func (r *Running) Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	if r.lost {
 		return refusal("more was read, under more policies, than is tracked; begin again to write")
 	}
-	return settlementOf(r.flows, flowTo(f.What, f.Conduit)).settle(state, len(r.labels), func(i int) Decision {
+	// A decision about what is written holds for this write alone.
+	settled := &settlement{}
+	if f.Update == nil {
+		settled = settlementOf(r.flows, flowTo(f.What, f.Conduit))
+	}
+	return settled.settle(state, len(r.labels), func(i int) Decision {
 		f.Who.Taint = r.labels[i]
 		return Decide(f, state, now)
 	})

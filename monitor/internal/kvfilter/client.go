@@ -198,6 +198,30 @@ func (s *Store) pipeline(commands [][]any) error {
 	return refusal
 }
 
+// Length returns the length of the text with a key, 0 if there is none. What is no text is an error.
+func (s *Store) Length(key string) (int64, error) {
+	s.exchange.Lock()
+	defer s.exchange.Unlock()
+	length, err := redis.Int64(s.admin.Do("STRLEN", key))
+	if err != nil {
+		return 0, fmt.Errorf("measure a tuple in the key-value store: %w", err)
+	}
+	return length, nil
+}
+
+// Append adds to the text with a key, in one step.
+func (s *Store) Append(key string, text []byte) error { return s.set("APPEND", key, text) }
+
+// Replace puts a text in the place of the one with a key, in one step.
+func (s *Store) Replace(key string, text []byte) error { return s.set("SET", key, text) }
+
+func (s *Store) set(command, key string, text []byte) error {
+	if err := s.pipeline([][]any{{command, key, text}}); err != nil {
+		return fmt.Errorf("write a tuple to the key-value store: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) password(name string) (string, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -21,7 +21,8 @@ type checker struct {
 	library   map[string]bool // names of the standard library's policies to which objects refer
 	around    policy.Surroundings
 	composed  Errors
-	stored    bool // they are of a bundle that was in force
+	stored    bool            // they are of a bundle that was in force
+	logs      map[string]bool // names of conduits that are logs; nil: see isLog
 	errors    Errors
 	warnings  Errors
 }
@@ -120,6 +121,7 @@ func (c *checker) task(o *object, task *Task) {
 	c.variables(o, "spec.environment", spec.Environment)
 	c.program(o, spec)
 	c.reference(o, "spec.taint", spec.Taint, spec.Parameters)
+	c.supplied(o, "spec.taint", spec.Taint, policy.GrantTyped) // it is an update rule of nothing
 }
 
 func (c *checker) pipeline(o *object, pipeline *Pipeline) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"shai.dev/monitor/internal/kvcommand"
+	"shai.dev/monitor/policy"
 )
 
 // The reserved descriptor numbers of the wire protocol limit the number of ends.
@@ -20,8 +21,8 @@ const (
 type shape struct{ needs, takes []string }
 
 var shapes = map[string]shape{
-	KindFile:       {needs: []string{"paths"}, takes: []string{"ingress", "egress", "directory"}},
-	KindTuple:      {needs: []string{"paths", "access"}, takes: []string{"ingress", "egress"}},
+	KindFile:       {needs: []string{"paths"}, takes: []string{"ingress", "egress", "directory", "type"}},
+	KindTuple:      {needs: []string{"paths", "access"}, takes: []string{"ingress", "egress", "type"}},
 	KindPipe:       {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
 	KindChannel:    {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
 	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress", "service", "sessions"}},
@@ -34,7 +35,7 @@ func given(conduit Conduit) []string {
 		"paths": len(conduit.Paths) > 0, "access": conduit.Access != nil, "slots": conduit.Slots > 0,
 		"from": conduit.From != "", "to": conduit.To != "", "policy": conduit.Policy != nil,
 		"listen": conduit.Listen != "", "service": conduit.Service != "", "task": conduit.Task != "",
-		"sessions": conduit.Sessions > 0,
+		"sessions": conduit.Sessions > 0, "type": conduit.Type != "",
 	}
 	var list []string
 	for name, there := range present {
@@ -63,7 +64,9 @@ func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
 		c.shape(o, at, conduit, shape)
 		c.commands(o, at, conduit.Access)
 		c.ends(o, at, conduit, spec.Tasks)
+		c.typed(o, at, conduit)
 		c.reference(o, at+".policy", conduit.Policy, nil)
+		c.supplied(o, at+".policy", conduit.Policy, policy.GrantOpen)
 		for j, path := range conduit.Paths {
 			c.conduitPath(o, fmt.Sprintf("%s.paths[%d]", at, j), conduit, path)
 		}

@@ -287,6 +287,9 @@ type Conduit struct {
 	Egress bool `json:"egress,omitempty"`
 	// Directory says that files made beneath the paths inherit their policy.
 	Directory bool `json:"directory,omitempty"`
+	// Type is the shape of what a file or tuple contains. Tasks then write it through the monitor
+	// only, which reads what they write, and decides on each write. See package content.
+	Type string `json:"type,omitempty" rule:"enum=access-log|conduit-ids|topics|tuples"`
 	// Paths of files ("/corpus/private/{owner}/**") or keys ("profile:{owner}"). The most
 	// specific one that matches determines the policy.
 	Paths []ConduitPath `json:"paths,omitempty" rule:"max=256"`

@@ -5,8 +5,6 @@ package manifest
 import (
 	"regexp"
 	"strings"
-
-	"shai.dev/monitor/policy"
 )
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
@@ -41,12 +39,7 @@ func (c *checker) conduitPath(o *object, at string, conduit Conduit, path Condui
 		c.fail(o, at+".path", "", "%q has an unmatched brace", path.Path)
 	}
 	c.reference(o, at+".policy", path.Policy, found)
-	switch {
-	case conduit.Directory:
-		c.supplied(o, at+".policy", path.Policy, policy.GrantDirectory)
-	case kind == KindTuple:
-		c.supplied(o, at+".policy", path.Policy, policy.GrantKeys)
-	}
+	c.supplied(o, at+".policy", path.Policy, grantOf(conduit))
 }
 
 // segments checks the positions of wildcards. Patterns are matched segment by segment, so

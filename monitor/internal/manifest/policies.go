@@ -152,7 +152,7 @@ func (c *checker) libraryPolicy(o *object, at, name string) {
 		return
 	}
 	c.library[name] = true
-	c.refused(o, at, name, template.CheckSupplied(policy.GrantOpen))
+	c.refused(o, at, name, template.CheckSupplied())
 }
 
 // refused reports conditions of a policy that cannot be enforced where it is referred to.
@@ -238,10 +238,11 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 }
 
 // supplied refuses a policy that cannot be enforced because of the way in which its
-// conduits are given to tasks.
+// conduits are given to tasks, or because it asks for offsets that facts do not have.
 func (c *checker) supplied(o *object, at string, reference *PolicyReference, grant policy.Grant) {
 	if reference == nil || c.template(reference.Name) == nil {
 		return // reported by the decoder or the compiler
 	}
-	c.refused(o, at+".name", reference.Name, c.template(reference.Name).CheckSupplied(grant))
+	binding := policy.Binding{Grant: grant, Arguments: reference.Arguments, IsLog: c.isLog}
+	c.refused(o, at+".name", reference.Name, c.template(reference.Name).CheckBound(binding))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"shai.dev/monitor/internal/content"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
@@ -162,9 +163,16 @@ func (c *checker) surroundings(objects []*object) policy.Surroundings {
 	if sources > 0 && !speakers.open {
 		around.Speaks = speakers.speak
 	}
-	if _, own := around.Relations["attribute"]; around.Complete && !own {
-		around.Relations["attribute"] = policy.Relation{Name: "attribute", Source: "Principal", Arguments: []policy.Argument{
-			{Name: "name", Type: policy.StringValue}, {Name: "value", Type: policy.StringValue}}}
+	for _, relation := range []policy.Relation{
+		{Name: "attribute", Source: "Principal", Arguments: []policy.Argument{
+			{Name: "name", Type: policy.StringValue}, {Name: "value", Type: policy.StringValue}}},
+		{Name: "access", Source: "a conduit of type " + content.AccessLog, Arguments: []policy.Argument{
+			{Name: "name", Type: policy.StringValue}, {Name: "conduit", Type: policy.StringValue},
+			{Name: "time", Type: policy.TimeValue}}},
+	} {
+		if _, own := around.Relations[relation.Name]; around.Complete && !own {
+			around.Relations[relation.Name] = relation
+		}
 	}
 	return around
 }

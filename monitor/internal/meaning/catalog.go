@@ -80,7 +80,7 @@ func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, er
 		rules = append(rules, catalog.Rule{
 			Set: catalog.NameIn(pipeline, conduit.Name), Kind: kind,
 			Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress, Directory: conduit.Directory,
-			Path:   path.Path,
+			Type: conduit.Type, Path: path.Path,
 			Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
 		})
 	}

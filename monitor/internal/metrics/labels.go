@@ -33,13 +33,14 @@ const (
 	Accept       Kind = "accept"
 	Authenticate Kind = "authenticate"
 	Open         Kind = "open"
+	Write        Kind = "write"
 	Path         Kind = "path"
 	Send         Kind = "send"
 	Reset        Kind = "reset"
 )
 
 // Kinds lists all kinds.
-var Kinds = []Kind{Register, Accept, Authenticate, Open, Path, Send, Reset}
+var Kinds = []Kind{Register, Accept, Authenticate, Open, Write, Path, Send, Reset}
 
 // Reason says why an access was denied.
 type Reason string
@@ -58,11 +59,12 @@ const (
 	Protocol    Reason = "protocol"    // a message that breaks the protocol, or a process that may not ask
 	SystemCall  Reason = "system_call" // the sandbox refused it by itself
 	Integrity   Reason = "integrity"   // a worker was not rolled back as it should
+	Content     Reason = "content"     // what was to be written is not in the form of the conduit's type
 )
 
 // Reasons lists all reasons.
 var Reasons = []Reason{ByPolicy, ByTaint, NoPolicy, Unknown, Changed, Unavailable, Unrecorded, Login, Limit, Protocol,
-	SystemCall, Integrity}
+	SystemCall, Integrity, Content}
 
 // callOperation stands for every system call: a task chooses which it tries.
 const callOperation = "system call"

@@ -88,6 +88,9 @@ func (m *Monitor) candidateOf(sources []manifest.Source, prune bool) (*candidate
 	if err := m.feasible(c.resolved); err != nil {
 		return nil, err
 	}
+	if err := m.checkLogs(c); err != nil {
+		return nil, err
+	}
 	if c.catalog, err = meaning.ForCatalog(c.bundle, m.options.Data); err != nil {
 		return nil, api.Invalid("apply", "", "%v", err)
 	}

@@ -67,12 +67,7 @@ func (m *Monitor) changeFacts(
 	begun := time.Now()
 	defer m.outdate()()
 	result := api.FactResult{Removed: len(done.Removed), Added: len(done.Added)}
-	for _, fact := range done.Removed {
-		m.recordFact("remove", fact)
-	}
-	for _, fact := range done.Added {
-		m.recordFact("add", fact)
-	}
+	m.recordFacts(done)
 	moved := m.services.RefreshRegions()
 	for _, p := range m.pipelines {
 		p.Follow(done)
@@ -124,6 +119,16 @@ func factsFrom(facts []api.Fact) []policy.Fact {
 		list[i] = policy.Fact{Conduit: fact.Conduit, Relation: fact.Says, Arguments: fact.Tuple.Values()}
 	}
 	return list
+}
+
+// recordFacts records the facts that a change has really removed and added.
+func (m *Monitor) recordFacts(change *catalog.Change) {
+	for _, fact := range change.Removed {
+		m.recordFact("remove", fact)
+	}
+	for _, fact := range change.Added {
+		m.recordFact("add", fact)
+	}
 }
 
 func (m *Monitor) recordFact(what string, fact policy.Fact) {

@@ -186,7 +186,7 @@ func carolOpens(t *testing.T, m *Monitor, document string, mode wire.Mode) bool 
 	if err != nil {
 		t.Fatal(err)
 	}
-	supervisor.Sessions.Receive(supervision.AskOpen{Session: session, Record: request})
+	supervisor.Sessions.Receive(supervision.AskRecord{Session: session, Record: request})
 	_, answer, err := wire.Decode(awaitRecord[supervision.Relay](t, supervisor).Record, wire.TypeOpened)
 	if err != nil {
 		t.Fatal(err)

@@ -157,7 +157,7 @@ func (m *Monitor) openServices() error {
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
-		DataOfOthers: m.recordedByOthers(),
+		DataOfOthers: m.recordedByOthers(), Log: m.addToLog,
 	}
 	if !o.NoLearning {
 		m.services.Unforeseen = m.unforeseen
@@ -224,6 +224,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 	}
 	m.refusedDocuments(repairs)
 	m.reportUnreadable()
+	m.followLogs()
 	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {

@@ -167,6 +167,9 @@ func (s *swap) putInForce(pipelines map[string]*pipeline.Pipeline, bundle *manif
 	m.record(audit.Event{Kind: audit.Bundle, Operation: operation, Allowed: true,
 		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
 	s.follow(change)
+	for _, change := range m.followLogs() {
+		s.follow(change)
+	}
 	if !moved {
 		return
 	}

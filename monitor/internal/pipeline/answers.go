@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +47,11 @@ func (p *Pipeline) open(opening *metrics.Interception, request sandbox.OpenReque
 	if !request.New && !p.services.View.IsCatalogued(conduit.Name, request.Device, request.Inode) {
 		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
 		p.refused(metrics.Changed, who.Subject, "open", conduit.Name, reason, opening)
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
+	}
+	if conduit.Type != "" && slices.Contains(operationsOf(request), policy.Write) {
+		reason := "the conduit has the type " + conduit.Type + ": tasks write it through the monitor only; call shai_write"
+		p.refused(metrics.Content, who.Subject, "open", conduit.Name, reason, opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
 	}
 	return p.decideOpen(opening, request, conduit)

@@ -21,7 +21,11 @@ import (
 func (p *Pipeline) decide(
 	asked *metrics.Interception, who actor, what policy.Operation, conduit policy.Conduit,
 ) policy.Decision {
-	f := decision.Flow{Who: who.Subject, What: what, Conduit: conduit}
+	return p.decideFlow(asked, who, decision.Flow{Who: who.Subject, What: what, Conduit: conduit})
+}
+
+func (p *Pipeline) decideFlow(asked *metrics.Interception, who actor, f decision.Flow) policy.Decision {
+	what, conduit := f.What, f.Conduit
 	begun := time.Now()
 	found := who.decide(f, p.services.state(), begun)
 	took := time.Since(begun)

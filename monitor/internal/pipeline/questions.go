@@ -54,19 +54,26 @@ func (v *supervised) mayBind(question supervision.AskBind) (*capabilitySet, erro
 	return holds, err
 }
 
-// answerOpen decides on the conduits of a request that the supervisor cannot answer by
+// answerRecord decides on the conduits of a request that the supervisor cannot answer by
 // itself, and opens those that are allowed.
-func (v *supervised) answerOpen(question supervision.AskOpen) {
+func (v *supervised) answerRecord(question supervision.AskRecord) {
 	s := v.session(question.Session)
 	if s == nil {
 		return
 	}
 	sequence, message, err := wire.DecodeFromTask(question.Record)
 	request, isOpen := message.(wire.Open)
-	if err == nil && (!isOpen || s.bound() == nil) {
-		err = errors.New("the supervisor passed on another message than the open of a session with a user")
+	write, isWrite := message.(wire.Write)
+	if err == nil && (!isOpen && !isWrite || s.bound() == nil) {
+		err = errors.New("the supervisor passed on another message than the open or write of a session with a user")
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case isWrite:
+		writing := v.pipeline.counts.Begin(metrics.Write)
+		err = s.write(sequence, write, writing)
+		writing.End()
+	default:
 		opening := v.pipeline.counts.Begin(metrics.Open)
 		err = s.open(sequence, request, opening)
 		opening.End()

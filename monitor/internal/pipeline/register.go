@@ -19,7 +19,7 @@ import (
 
 // serveMessages answers the task's own messages, but not those of its workers.
 func (a *acting) serveMessages(e *endpoint) {
-	buffer := make([]byte, 1024)
+	buffer := make([]byte, largestRecord)
 	for {
 		size, err := e.receive(buffer)
 		if err == nil {
@@ -65,6 +65,10 @@ func (a *acting) handle(e *endpoint, record []byte, caller sandbox.Stopped) erro
 	sequence, message, err := wire.DecodeFromTask(record)
 	if err != nil {
 		return err
+	}
+	if write, ok := message.(wire.Write); ok {
+		a.write(e, sequence, write)
+		return nil
 	}
 	request, ok := message.(wire.Register)
 	if !ok {

@@ -99,6 +99,7 @@ type acting struct {
 	role    atomic.Pointer[role]
 	tracked *tracked // its running taint; nil if the task has parameters, and before the first start
 	ended   atomic.Bool
+	writing atomic.Int32 // writes that wait
 
 	mu sync.Mutex // held while the taint is raised
 	// writes are the directories that the kernel lets the program write.
@@ -119,8 +120,10 @@ func (t *Task) role() *role { return t.acting.Load().role.Load() }
 
 // actor returns for whom accesses of the task are decided in a mode. A program with parameters has
 // none in mode audit: all later sessions have what it reads, those in other modes, too.
-func (t *Task) actor(mode wire.Mode) actor {
-	now := t.acting.Load()
+func (t *Task) actor(mode wire.Mode) actor { return t.actorOf(t.acting.Load(), mode) }
+
+// actorOf does the same for accesses of one start of the task.
+func (t *Task) actorOf(now *acting, mode wire.Mode) actor {
 	if len(t.spec.Parameters) > 0 && mode == wire.ModeAudit {
 		mode = wire.ModeShai
 	}

@@ -66,13 +66,17 @@ type Services struct {
 	// Unforeseen is told of accesses of a pipeline's sessions that the analysis did not foresee and
 	// the policies allow. It returns at once. nil: nothing is learnt.
 	Unforeseen func(pipeline string, access analysis.Access)
-	Binding    sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	// Log adds to a log, while nothing else changes: a write is made, and what it says is then
+	// a fact, or it is taken back.
+	Log     func(conduit string, write LogWrite) error
+	Binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
 
 	nothing sandbox.Native // with which a session opens nothing natively
 	// viewRoot is the view, from which the monitor opens documents for sessions. The stub of
 	// a bound session gets it, or the filler.
 	viewRoot, filler *os.File
 	shared           *sharedFiles
+	writes           writes
 	regions          atomic.Pointer[regionTable]
 }
 
@@ -92,6 +96,7 @@ func (s *Services) Open() (err error) {
 
 // Close releases what Open has opened. No pipeline runs any more.
 func (s *Services) Close() error {
+	s.writes.running.Wait()
 	var failures []error
 	for _, file := range []*os.File{s.viewRoot, s.filler} {
 		if file != nil {

@@ -50,6 +50,7 @@ type session struct {
 	refusal string           // the monitor's last reason, where a supervisor asked
 	who     decision.Subject // the subject that the session acts for once holds is set
 	tracked *tracked         // its running taint then, in a dynamic mode
+	writing bool             // a message is served beside others
 	unbound *time.Timer      // ends the session unless its user has authenticated by then
 }
 
@@ -65,12 +66,15 @@ type requestRule struct {
 	kind         metrics.Kind // of interception
 	needsBinding bool
 	limit        int // how often in one session; 0: any number
-	serve        func(*session, uint64, wire.Message, *metrics.Interception) error
+	// beside says that it is served beside other messages, since it may wait for a change.
+	beside bool
+	serve  func(*session, uint64, wire.Message, *metrics.Interception) error
 }
 
 var sessionRequests = map[wire.Type]requestRule{
 	wire.TypeAuthenticate: {kind: metrics.Authenticate, limit: maxAttempts, serve: (*session).authenticate},
 	wire.TypeOpen:         {kind: metrics.Open, needsBinding: true, serve: (*session).open},
+	wire.TypeWrite:        {kind: metrics.Write, needsBinding: true, beside: true, serve: (*session).write},
 	wire.TypeReset:        {kind: metrics.Reset, limit: 1, serve: (*session).reset},
 }
 
@@ -91,7 +95,7 @@ func (s *session) serve() {
 	defer s.end()
 	defer s.startTimers()()
 	counts := map[wire.Type]int{}
-	buffer := make([]byte, 1024) // the largest record of a task is 280 bytes
+	buffer := make([]byte, largestRecord)
 	for {
 		size, err := s.endpoint.receive(buffer)
 		if err == nil {
@@ -125,6 +129,9 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 		return errors.New("the worker sent a message that came too often in one session")
 	}
 	serving := s.pipeline.counts.Begin(rule.kind)
+	if rule.beside {
+		return s.serveBeside(rule, sequence, message, serving)
+	}
 	defer serving.End()
 	return rule.serve(s, sequence, message, serving)
 }

@@ -78,8 +78,8 @@ func (v *supervised) Receive(record supervision.Record) {
 		v.pay()
 	case supervision.AskBind:
 		go v.answerBind(r)
-	case supervision.AskOpen:
-		go v.answerOpen(r)
+	case supervision.AskRecord:
+		go v.answerRecord(r)
 	case supervision.Fenced:
 		v.passed(r.Number)
 	case supervision.Counts:

@@ -173,7 +173,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.answerOpen(supervision.AskOpen{Session: 7, Record: record})
+	v.answerRecord(supervision.AskRecord{Session: 7, Record: record})
 	expectTold(t, to, "after a session without a user asked for a document", "end 7")
 }
 

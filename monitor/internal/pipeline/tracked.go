@@ -149,7 +149,7 @@ func (t *tracked) decide(f decision.Flow, mode wire.Mode, state *catalog.State, 
 	}
 	f.Conduit = t.within(f.Conduit)
 	found := t.running.Decide(f, state, now)
-	if found.Allowed && f.What == policy.Write {
+	if found.Allowed && f.What == policy.Write && f.Update == nil {
 		t.running.Hold(f.Conduit)
 	}
 	return found
@@ -197,7 +197,7 @@ func (t *tracked) decideDeclared(
 		if !found.Allowed {
 			t.audited = t.audited.Join(f.Conduit.Label())
 		}
-	case f.What == policy.Write:
+	case f.What == policy.Write && f.Update == nil:
 		t.running.Hold(t.within(f.Conduit))
 	}
 	return found

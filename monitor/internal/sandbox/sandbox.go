@@ -144,7 +144,7 @@ type Sessions interface {
 	// The first record to send is [supervision.Settings]. An error fails the start.
 	Begin(task Task, supervisor Supervisor) error
 	// Receive is called for each record of the supervisor that the backend does not handle
-	// itself: for [supervision.AskBind], AskOpen, Events, Fenced and Counts. The calls come one
+	// itself: for [supervision.AskBind], AskRecord, Events, Fenced and Counts. The calls come one
 	// after the other, in the order of the records, and all before [Task.Done] is closed.
 	// Receive must not block.
 	Receive(record supervision.Record)

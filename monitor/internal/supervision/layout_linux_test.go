@@ -46,7 +46,7 @@ var constants = map[string]uint64{
 	"SHAI_CONTROL_SEALED": uint64(TypeSealed), "SHAI_CONTROL_COMPARED": uint64(TypeCompared),
 	"SHAI_CONTROL_STARTED": uint64(TypeStarted), "SHAI_CONTROL_LISTENER": uint64(TypeListener),
 	"SHAI_CONTROL_ENDED": uint64(TypeEnded), "SHAI_CONTROL_NOTIFICATION": uint64(TypeNotification),
-	"SHAI_CONTROL_ASK_BIND": uint64(TypeAskBind), "SHAI_CONTROL_ASK_OPEN": uint64(TypeAskOpen),
+	"SHAI_CONTROL_ASK_BIND": uint64(TypeAskBind), "SHAI_CONTROL_ASK_RECORD": uint64(TypeAskRecord),
 	"SHAI_CONTROL_EVENTS": uint64(TypeEvents), "SHAI_CONTROL_FENCED": uint64(TypeFenced),
 	"SHAI_CONTROL_COUNTS": uint64(TypeCounts), "SHAI_CONTROL_COMPARE": uint64(TypeCompare),
 
@@ -60,7 +60,7 @@ var constants = map[string]uint64{
 var structures = map[string][]any{
 	"settings": {Settings{}}, "end_of_slot": {EndOfSlot{}}, "slot": {Slot{}}, "key": {Key{}},
 	"region": {Region{}}, "regions": {Regions{}}, "set": {Set{}}, "forget": {Forget{}}, "mode": {Mode{}},
-	"fence": {Fence{}, Fenced{}}, "end": {End{}}, "bind": {Bind{}}, "relay": {Relay{}, AskOpen{}},
+	"fence": {Fence{}, Fenced{}}, "end": {End{}}, "bind": {Bind{}}, "relay": {Relay{}, AskRecord{}},
 	"credits": {Credits{}}, "store": {Store{}}, "started": {Started{}}, "ended": {Ended{}},
 	"notification": {Notification{}}, "ask_bind": {AskBind{}}, "event": {Event{}}, "events": {Events{}},
 	"counts": {Counts{}}, "sealed": {Sealed{}}, "compared": {Compared{}}, "compare": {Compare{}},

@@ -67,7 +67,7 @@ const (
 	TypeEnded        Type = 66
 	TypeNotification Type = 67
 	TypeAskBind      Type = 68
-	TypeAskOpen      Type = 69
+	TypeAskRecord    Type = 69
 	TypeEvents       Type = 70
 	TypeFenced       Type = 71
 	TypeCounts       Type = 72
@@ -297,8 +297,8 @@ type (
 		Region    string `text:"96"`
 	}
 
-	// AskOpen is a worker's whole [wire.Open]. [Relay] answers it.
-	AskOpen struct {
+	// AskRecord is a worker's whole [wire.Open]. [Relay] answers it.
+	AskRecord struct {
 		Session uint64
 		Record  []byte
 	}

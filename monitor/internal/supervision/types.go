@@ -4,7 +4,7 @@ package supervision
 
 // fromSupervisor has an empty record of each type that a supervisor sends.
 var fromSupervisor = []Record{
-	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskOpen{}, Events{}, Fenced{}, Counts{}, Compare{},
+	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskRecord{}, Events{}, Fenced{}, Counts{}, Compare{},
 }
 
 // Type implements [Record].
@@ -74,7 +74,7 @@ func (Notification) Type() Type { return TypeNotification }
 func (AskBind) Type() Type { return TypeAskBind }
 
 // Type implements [Record].
-func (AskOpen) Type() Type { return TypeAskOpen }
+func (AskRecord) Type() Type { return TypeAskRecord }
 
 // Type implements [Record].
 func (Events) Type() Type { return TypeEvents }

@@ -48,6 +48,17 @@ func message(t *rapid.T) Message {
 				Sessions: count.Draw(t, "sessions")}}
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
+			message := Write{Conduit: text(PrefixMax).Draw(t, "conduit"),
+				Flags: rapid.Uint32Range(0, WriteReplace).Draw(t, "flags")}
+			if content := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "content"); len(content) > 0 {
+				message.Content = content
+			}
+			return message
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Written{Status: rapid.Int32().Draw(t, "status"), Reason: text(ReasonMax).Draw(t, "reason")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
 			return Registered{Status: rapid.Int32().Draw(t, "status"), Mode: mode.Draw(t, "mode"),
 				Reason: text(ReasonMax).Draw(t, "reason"), ConduitCount: rapid.Uint32().Draw(t, "count"),
 				Capabilities: rapid.SliceOfN(capability, 1, 40).Draw(t, "capabilities")}
@@ -153,6 +164,7 @@ func TestDamage(t *testing.T) {
 		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
 			Open{Conduits: []uint32{1}},
 			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{},
+			Write{Conduit: "/log", Content: []byte("7\n")}, Write{Conduit: "/log"}, Written{Status: 13, Reason: "no"},
 			Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
 			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}},
 			RequestRegister{}, RequestWorker{}, Place{Numbers: []int32{3}}, Answer{}} {
@@ -190,6 +202,10 @@ func TestMalformedContent(t *testing.T) {
 		"capability count lies": {Registered{}, header + 8 + ReasonMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"unknown kind": {Registered{Capabilities: []Capability{{Kind: KindPipe}}},
 			binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},
+		"content lies":         {Write{Content: []byte("7\n")}, header + 4, []byte{3}},
+		"unknown write flag":   {Write{}, header, []byte{2}},
+		"conduit without end":  {Write{}, header + 8, bytes.Repeat([]byte{'x'}, PrefixMax)},
+		"written, reserved":    {Written{}, header + 4, []byte{1}},
 		"class count lies":     {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"placed count lies":    {Placed{}, header + 8, []byte{PlacedMax + 1}},
 		"unused number set":    {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
@@ -220,6 +236,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"many numbers":  Placed{Numbers: make([]int32, PlacedMax+1)},
 		"many places":   Place{Numbers: make([]int32, PlaceMax+1)},
 		"long path":     RequestPath{Path: strings.Repeat("x", RequestPathMax)},
+		"much content":  Write{Content: make([]byte, ContentMax+1)},
 		"unsorted":      Bound{Classes: []uint32{2, 1}},
 		"record size":   Registered{Capabilities: make([]Capability, 300)},
 	} {
@@ -245,7 +262,7 @@ func TestTruncate(t *testing.T) {
 // same record from an accepted one.
 func FuzzDecode(f *testing.F) {
 	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
-		Open{Conduits: []uint32{1, 2}}, Reset{},
+		Open{Conduits: []uint32{1, 2}}, Reset{}, Write{Conduit: "/log", Content: []byte("7\n")}, Written{Status: 5},
 		Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{Region: "de"},
 		Bound{Classes: []uint32{1, 2}}, Opened{Status: []int32{0, 13}}} {
 		record, err := Encode(1, message)
@@ -270,7 +287,7 @@ func FuzzDecode(f *testing.F) {
 
 // decodeFromMonitor and decodeAnswer decode as a task does.
 func decodeFromMonitor(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened)
+	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened, TypeWritten)
 }
 
 func decodeAnswer(record []byte) (sequence uint64, message Message, err error) {

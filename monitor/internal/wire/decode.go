@@ -14,7 +14,7 @@ import (
 // record's version, size or content differs from its header, or if tasks do not send its
 // type.
 func DecodeFromTask(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset)
+	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset, TypeWrite)
 }
 
 // Decode is like [DecodeFromTask], for records of the permitted types.
@@ -70,6 +70,15 @@ func (d *decoder) message(kind Type) Message {
 		var layout resetLayout
 		d.take(&layout)
 		return Reset{Counters: layout.Counters}
+	case TypeWrite:
+		return d.write()
+	case TypeWritten:
+		var layout writtenLayout
+		d.take(&layout)
+		if layout.Reserved != 0 {
+			d.fail("reserved %d", layout.Reserved)
+		}
+		return Written{Status: layout.Status, Reason: d.text("reason", layout.Reason[:])}
 	case TypeRegistered:
 		return d.registered()
 	case TypeConnected:
@@ -86,6 +95,24 @@ func (d *decoder) message(kind Type) Message {
 		return Opened{Status: batch(d, layout.Count, layout.Reserved, layout.Status[:])}
 	}
 	return d.request(kind)
+}
+
+func (d *decoder) write() Message {
+	var layout writeLayout
+	d.take(&layout)
+	if layout.Flags&^WriteReplace != 0 {
+		d.fail("flags %d", layout.Flags)
+	}
+	if layout.Size > ContentMax || len(d.rest) != int(layout.Size) {
+		d.fail("content of %d bytes in %d", layout.Size, len(d.rest))
+		return nil
+	}
+	message := Write{Conduit: d.text("conduit", layout.Conduit[:]), Flags: layout.Flags}
+	if layout.Size > 0 {
+		message.Content = bytes.Clone(d.rest)
+	}
+	d.rest = nil
+	return message
 }
 
 func (d *decoder) registered() Message {

@@ -60,6 +60,12 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 		return layout, nil
 	case Reset:
 		return resetLayout{Header: e.header, Counters: m.Counters}, nil
+	case Write:
+		return e.write(m)
+	case Written:
+		layout := writtenLayout{Header: e.header, Status: m.Status}
+		e.text(layout.Reason[:], "reason", m.Reason)
+		return layout, nil
 	case Registered:
 		return e.registered(m)
 	case Connected:
@@ -78,6 +84,15 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 		return layout, nil
 	}
 	return e.request(message), nil
+}
+
+func (e *encoder) write(m Write) (layout, tail any) {
+	fixed := writeLayout{Header: e.header, Flags: m.Flags, Size: uint32(len(m.Content))} //nolint:gosec // refused beyond ContentMax
+	e.text(fixed.Conduit[:], "conduit", m.Conduit)
+	if len(m.Content) > ContentMax {
+		e.fail("content of %d bytes, at most %d", len(m.Content), ContentMax)
+	}
+	return fixed, m.Content
 }
 
 func (e *encoder) registered(m Registered) (layout, tail any) {

@@ -75,6 +75,20 @@ type openLayout struct {
 	Conduit  [BatchMax]uint32
 }
 
+type writeLayout struct {
+	Header  headerLayout
+	Flags   uint32
+	Size    uint32
+	Conduit [PrefixMax]byte
+}
+
+type writtenLayout struct {
+	Header   headerLayout
+	Status   int32
+	Reserved uint32
+	Reason   [ReasonMax]byte
+}
+
 type openedLayout struct {
 	Header   headerLayout
 	Count    uint32

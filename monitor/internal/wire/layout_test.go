@@ -43,7 +43,8 @@ var constants = map[string]uint64{
 	"SHAI_OPEN": uint64(TypeOpen), "SHAI_RESET": uint64(TypeReset),
 	"SHAI_REGISTERED": uint64(TypeRegistered), "SHAI_CONNECTED": uint64(TypeConnected),
 	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened), "SHAI_TRANSFER": uint64(typeTransfer),
-	"SHAI_GROWN":          uint64(typeGrown),
+	"SHAI_GROWN": uint64(typeGrown), "SHAI_WRITE": uint64(TypeWrite), "SHAI_WRITTEN": uint64(TypeWritten),
+	"SHAI_CONTENT_MAX": ContentMax, "SHAI_WRITE_REPLACE": uint64(WriteReplace),
 	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
@@ -136,6 +137,7 @@ var structures = map[string]any{
 	"shai_bound": boundLayout{}, "shai_open": openLayout{}, "shai_opened": openedLayout{},
 	"shai_transfer": transferLayout{}, "shai_grown": grownLayout{},
 	"shai_counters": Counters{}, "shai_reset": resetLayout{},
+	"shai_write": writeLayout{}, "shai_written": writtenLayout{},
 
 	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
 	"shai_request_register": requestRegisterLayout{}, "shai_place": placeLayout{},

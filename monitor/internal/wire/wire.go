@@ -49,6 +49,8 @@ const (
 	SlotsMax       = 4096 // sessions of a task at the same time
 	DirectoriesMax = 240  // classes whose directories a session gets
 	DescriptorsMax = 253  // descriptors with one record
+	// ContentMax is the size of the content of one [Write].
+	ContentMax = 16384
 )
 
 const signedPrefix = "shai-session-v2\n"
@@ -107,12 +109,14 @@ const (
 	TypeAuthenticate Type = 2
 	TypeOpen         Type = 3
 	TypeReset        Type = 4
+	TypeWrite        Type = 5
 	TypeRegistered   Type = 64
 	TypeConnected    Type = 65
 	TypeBound        Type = 66
 	TypeOpened       Type = 67
 	typeTransfer     Type = 68 // of a supervisor
 	typeGrown        Type = 69 // of a supervisor
+	TypeWritten      Type = 70
 )
 
 // Kind of a capability.
@@ -168,6 +172,17 @@ type Open struct{ Conduits []uint32 } // 1..BatchMax
 // Reset says that the session is over, and what it did by itself. It has no answer.
 type Reset struct{ Counters Counters }
 
+// Write asks for a write to a typed conduit. It is answered by [Written].
+type Write struct {
+	Conduit string // a file's path in the pipeline, or a tuple's key
+	Flags   uint32
+	Content []byte // at most ContentMax
+}
+
+// WriteReplace puts the content in the place of what the conduit contains. Without it the content
+// is added at the end.
+const WriteReplace uint32 = 1
+
 // Capability is one descriptor that a task holds and the path that it covers.
 type Capability struct {
 	Prefix string
@@ -211,6 +226,18 @@ type Bound struct {
 // Opened answers [Open] with one status for each conduit, in the same order. A descriptor
 // comes with each status 0.
 type Opened struct{ Status []int32 }
+
+// Written answers [Write]. With a status other than 0, nothing was written.
+type Written struct {
+	Status int32 // 0 or a positive errno
+	Reason string
+}
+
+// Type implements [Message].
+func (Write) Type() Type { return TypeWrite }
+
+// Type implements [Message].
+func (Written) Type() Type { return TypeWritten }
 
 // Type implements [Message].
 func (Register) Type() Type { return TypeRegister }

@@ -76,6 +76,16 @@ fuzz_connected(struct shai_bytes record)
 	demand(strlen(connected.pipeline) < sizeof(connected.pipeline));
 }
 
+static void
+fuzz_written(struct shai_bytes record)
+{
+	struct shai_written written;
+
+	if (shai_decode_written(record, SEQUENCE, &written) != NULL)
+		return;
+	demand(written.status >= 0 && strlen(written.reason) < sizeof(written.reason));
+}
+
 /* What is kept is what came after the header. */
 static void
 fuzz_kept(struct shai_bytes record)
@@ -168,7 +178,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	record = (struct shai_bytes){data + 1, size - 1};
-	switch (data[0] % 11) {
+	switch (data[0] % 12) {
 	case 0:
 		fuzz_registered(record);
 		break;
@@ -199,6 +209,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 9:
 		fuzz_grown(record);
+		break;
+	case 10:
+		fuzz_written(record);
 		break;
 	default:
 		fuzz_path(record);

@@ -27,6 +27,11 @@ check(const struct worker_record *record, const struct worker_conversation *conv
 	case SHAI_OPEN:
 		demand(conversation->bound && record->open->count <= SHAI_BATCH_MAX);
 		break;
+	case SHAI_WRITE:
+		demand(conversation->bound && record->write->size <= SHAI_CONTENT_MAX);
+		demand(sizeof(*record->write) + record->write->size == record->write->header.size);
+		demand(strlen(record->write->conduit) < SHAI_PREFIX_MAX);
+		break;
 	default:
 		demand(record->type == SHAI_RESET);
 		demand(worker_counters(record->reset, 1).fast_opens <= 20000);

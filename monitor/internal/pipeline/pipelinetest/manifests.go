@@ -31,6 +31,12 @@ var Bare string
 // BareDocuments are the files of the pipeline Bare.
 var BareDocuments = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.txt", "/offer/1.txt"}
 
+// Typed is the manifest of a pipeline "bare" with typed conduits, of which no task ever runs. Its
+// variables are those of Define, its documents the first of BareDocuments.
+//
+//go:embed typed.yaml
+var Typed string
+
 // Raising is the manifest of pipeline "raising", whose task drafting runs COMMANDS of the
 // program probe_raising. Its variables are those of Probe.
 //
