@@ -65,7 +65,9 @@ func (p *program) exportAnalysis(ctx context.Context, pipeline, path string) err
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(fmt.Errorf("write work %s: %w", path, err), os.Remove(path))
 	}
-	return p.print(exported{path, size}, func(w io.Writer) { fmt.Fprintf(w, "%s: %s bytes\n", path, grouped(uint64(size))) }) //nolint:gosec // not negative
+	return p.print(exported{path, size}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s bytes\n", path, grouped(uint64(written))) //nolint:gosec // not negative
+	})
 }
 
 // exported is the output of shai analyze export, and of a shard.

@@ -17,7 +17,8 @@ import (
 func TestExportedWorkIsItsUsers(t *testing.T) {
 	socket, _ := apitest.Serve(t, &api.Handler{Service: new(apitest.Service), Audit: apitest.Log(t)}, api.Endpoints{})
 	path := filepath.Join(t.TempDir(), "work")
-	if out := execute(t, []string{"analyze", "export", "--pipeline", "syse", path}, socket, "full"); !strings.Contains(out, "16 bytes") {
+	out := execute(t, []string{"analyze", "export", "--pipeline", "syse", path}, socket, "full")
+	if !strings.Contains(out, "16 bytes") {
 		t.Fatal(out)
 	}
 	info, err := os.Stat(path)

@@ -259,12 +259,13 @@ func TestProgressOfCohorts(t *testing.T) {
 	expected := uint64(len(plan.Instances(c.State())))
 	for cohort := range int(expected) + 2 {
 		var last uint64
-		_, err := Run(t.Context(), plan, c.State(), Options{Now: now, cohort: cohort, Progress: func(done, total uint64) {
+		progress := func(done, total uint64) {
 			if done < last || total != expected {
 				t.Errorf("cohorts of %d: %d of %d after %d", cohort, done, total, last)
 			}
 			last = done
-		}})
+		}
+		_, err := Run(t.Context(), plan, c.State(), Options{Now: now, cohort: cohort, Progress: progress})
 		if err != nil || last != expected {
 			t.Errorf("cohorts of %d: ended at %d of %d: %v", cohort, last, expected, err)
 		}

@@ -50,9 +50,12 @@ type verdicts struct {
 }
 
 // analyzeCohort analyses instances together and stores their capability sets in found.
-func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found []*Capabilities, options Options) error {
-	c := &cohort{engine: e, wide: cmp.Or(options.wide, wideInstance), found: found, who: make([]*subject, len(instances)),
-		candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances))}
+func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found []*Capabilities,
+	options Options) error {
+	c := &cohort{
+		engine: e, wide: cmp.Or(options.wide, wideInstance), found: found, who: make([]*subject, len(instances)),
+		candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances)),
+	}
 	half, report := uint64(len(instances)/2), options.Progress
 	options.Progress = within(report, 0, half)
 	err := parallel(ctx, len(instances), options, func(i int) { c.prepare(i, instances[i]) })
@@ -113,7 +116,7 @@ func (c *cohort) sort(state *catalog.State) {
 		c.places[i], all = all[:len(classes):len(classes)], all[len(classes):]
 		for k, class := range classes {
 			c.places[i][k] = next[class]
-			c.pairs[next[class]] = uint32(i) //nolint:gosec // at most cohortSize
+			c.pairs[next[class]] = uint32(i)
 			next[class]++
 		}
 	}

@@ -158,7 +158,8 @@ func listed(names iter.Seq[string]) iter.Seq2[string, error] {
 }
 
 // naiveSample decides some users against every class, and compares.
-func naiveSample(ctx context.Context, plan *Plan, state *catalog.State, result *Result, users []Instance, count int) error {
+func naiveSample(ctx context.Context, plan *Plan, state *catalog.State, result *Result, users []Instance,
+	count int) error {
 	e := prepared(plan, state, Options{Now: now})
 	for i := range count {
 		user := users[i*len(users)/count]
@@ -203,7 +204,8 @@ func measured(b *testing.B, name string, work func() error) phase {
 	if err != nil {
 		b.Fatalf("%s: %v", name, err)
 	}
-	b.Logf("%-20s %8.2f s CPU %8.2f s %6d MB, %6d MB anonymous", name, took.CPU, took.Wall, took.Peak>>20, took.Anonymous>>20)
+	b.Logf("%-20s %8.2f s CPU %8.2f s %6d MB, %6d MB anonymous", name, took.CPU, took.Wall, took.Peak>>20,
+		took.Anonymous>>20)
 	return took
 }
 

@@ -54,8 +54,8 @@ const magicShard = "shai-analysis-shard-1\n"
 
 // RunShard analyses the instances of one shard and returns them in the form that Merge takes.
 // The basis is that of the catalog whose state it is ([catalog.Catalog.Basis]).
-func RunShard(ctx context.Context, plan *Plan, state *catalog.State, basis string, shard Shard, options Options) ([]byte,
-	error) {
+func RunShard(ctx context.Context, plan *Plan, state *catalog.State, basis string, shard Shard,
+	options Options) ([]byte, error) {
 	instances := shard.within(plan.Instances(state))
 	result, err := runInstances(ctx, prepared(plan, state, options), instances, options)
 	if err != nil {

@@ -131,7 +131,8 @@ func TestImportOfAnotherState(t *testing.T) {
 	}{{"an instance is missing", fewer, before}, {"a class is unknown", unknown, before},
 		{"the facts have changed", merged, c.State()}} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := Import(t.Context(), test.stored, plan, test.state, Options{Now: now}); !errors.Is(err, ErrStale) {
+			_, err := Import(t.Context(), test.stored, plan, test.state, Options{Now: now})
+			if !errors.Is(err, ErrStale) {
 				t.Errorf("%v, want %v", err, ErrStale)
 			}
 		})

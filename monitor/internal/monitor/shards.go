@@ -126,7 +126,8 @@ func staleImport(err error) error {
 
 // RunShard analyses one shard of exported work and returns its result. It needs no monitor.
 // While it runs it has a copy of the catalog, in a directory for temporary files.
-func RunShard(ctx context.Context, work string, shard analysis.Shard, progress func(api.Progress)) (_ []byte, err error) {
+func RunShard(ctx context.Context, work string, shard analysis.Shard, progress func(api.Progress)) (_ []byte,
+	err error) {
 	file, err := os.Open(work)
 	if err != nil {
 		return nil, fmt.Errorf("read work: %w", err)

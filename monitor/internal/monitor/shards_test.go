@@ -155,7 +155,8 @@ func TestImportsThatAreRefused(t *testing.T) {
 	}
 	refused("of another catalog", "another", good, http.StatusConflict)
 	refused("damaged", basis, damaged, http.StatusUnprocessableEntity)
-	if _, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{bareFact("friends/alice", "friend", "carol")}}); err != nil {
+	change := api.FactChange{Add: []api.Fact{bareFact("friends/alice", "friend", "carol")}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 	known = m.analyses["bare"]
@@ -181,7 +182,7 @@ func TestImportIntoACatalogWithOtherFacts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if one.state().FactsVersion() != two.state().FactsVersion() || one.state().BundleHash() != two.state().BundleHash() {
+	if a, b := one.state(), two.state(); a.FactsVersion() != b.FactsVersion() || a.BundleHash() != b.BundleHash() {
 		t.Fatal("they differ in more than facts")
 	}
 	shard, err := RunShard(t.Context(), export(t, one), analysis.Shard{Number: 1, Of: 1}, nil)

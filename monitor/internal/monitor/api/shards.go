@@ -58,7 +58,8 @@ func (h *Handler) importAnalysis(w http.ResponseWriter, r *http.Request) error {
 
 // ExportAnalysis implements [Calls].
 func (c *Client) ExportAnalysis(ctx context.Context, pipeline string) (io.ReadCloser, int64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+analysisWork+"?"+named(pipeline).Encode(), nil)
+	address := c.base + analysisWork + "?" + named(pipeline).Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("export analysis: %w", err)
 	}
