@@ -328,7 +328,7 @@ func (p *player) showRecord(r audit.Record) string {
 	for _, fact := range r.Facts {
 		fmt.Fprintf(&out, "\n    %s", fact)
 	}
-	return p.named(out.String()) + "\n"
+	return p.named(times.ReplaceAllString(out.String(), "<time>")) + "\n"
 }
 
 // parsedFact reads: "friends/bob" says friend("alice").

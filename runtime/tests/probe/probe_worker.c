@@ -16,6 +16,9 @@
  *	raw                        readv(2) on the channel's number
  *	query TEXT                 write a line to the query pipe
  *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
+ *	write CONDUIT CONTENT      shai_write: "written" or "error E reason". In CONTENT \n is a
+ *	                           line break, @NOW and @LATER are times
+ *	replace CONDUIT CONTENT    the same, with SHAI_WRITE_REPLACE
  *	mode                       the session's mode
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
@@ -33,7 +36,8 @@
  *	quit                       end the session
  *
  * Started as "probe_worker register NAME ..." it is no worker: it registers under
- * each name in turn and prints what comes of it.
+ * each name in turn and prints what comes of it. Started as "probe_worker write CONDUIT CONTENT
+ * ..." it writes each content to its conduit, in the same way as a session.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -42,6 +46,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe_worker.h"
@@ -161,6 +166,8 @@ static const struct {
     {"query", probe_query},
     {"get", probe_get},
     {"push", probe_push},
+    {"write", probe_write},
+    {"replace", probe_replace},
     {"mode", answer_mode},
     {"session", answer_session},
     {"remember", probe_remember},
@@ -228,13 +235,27 @@ play_impostor(char **names)
 	return (0);
 }
 
+static int
+play_writer(char **arguments)
+{
+	for (; arguments[0] != NULL && arguments[1] != NULL; arguments += 2)
+		if (probe_write_content(NULL, arguments[0], arguments[1], 0) == -1)
+			printf("%s: %s %s\n", arguments[0], error_name(errno), shai_reason());
+		else
+			printf("%s: written\n", arguments[0]);
+	return (0);
+}
+
 int
 main(int count, char **arguments)
 {
 	pid_t pid;
 
+	tzset(); /* reads a file, which is no part of what a session does */
 	if (count > 2 && strcmp(arguments[1], "register") == 0)
 		return (play_impostor(arguments + 2));
+	if (count > 2 && strcmp(arguments[1], "write") == 0)
+		return (play_writer(arguments + 2));
 
 	for (unsigned slot = 0;; slot++) {
 		/* A supervisor's workers are not this process's children. */

@@ -36,6 +36,12 @@ void probe_raw(char *rest);
 void probe_query(char *rest);
 void probe_get(char *rest);
 void probe_push(char *rest);
+void probe_write(char *rest);
+void probe_replace(char *rest);
+
+/* Calls shai_write with the content that a text stands for. */
+int probe_write_content(
+    struct shai_session *by, const char *conduit, const char *text, uint32_t flags);
 
 /* worker_remains.c: what a session could leave to the next one, or take from it. */
 void probe_remember(char *rest);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probe_worker.h"
@@ -186,4 +187,65 @@ void
 probe_push(char *rest)
 {
 	key_value("LPUSH", rest);
+}
+
+/* The time that a text stands for, as facts have it: now, or so many seconds later. */
+static void
+put_time(char *out, size_t size, long later)
+{
+	time_t when = time(NULL) + later;
+	struct tm parts;
+
+	strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&when, &parts));
+}
+
+/* In a text, "\\n" stands for a line break, @NOW and @LATER for times. */
+int
+probe_write_content(struct shai_session *by, const char *conduit, const char *text, uint32_t flags)
+{
+	char content[LINE] = "";
+	size_t used = 0;
+
+	while (*text != '\0' && used < sizeof(content) - 32) {
+		if (strncmp(text, "\\n", 2) == 0) {
+			content[used++] = '\n';
+			text += 2;
+		} else if (strncmp(text, "@NOW", 4) == 0) {
+			put_time(content + used, 32, 0);
+			used += strlen(content + used);
+			text += 4;
+		} else if (strncmp(text, "@LATER", 6) == 0) {
+			put_time(content + used, 32, 3600);
+			used += strlen(content + used);
+			text += 6;
+		} else {
+			content[used++] = *text++;
+		}
+	}
+	return (shai_write(by, conduit, content, used, flags));
+}
+
+static void
+write_by_session(char *rest, uint32_t flags)
+{
+	char *content = strchr(rest, ' ');
+
+	if (content != NULL)
+		*content++ = '\0';
+	if (probe_write_content(&session, rest, content == NULL ? "" : content, flags) == -1)
+		answer_error(shai_reason());
+	else
+		answer("written");
+}
+
+void
+probe_write(char *rest)
+{
+	write_by_session(rest, 0);
+}
+
+void
+probe_replace(char *rest)
+{
+	write_by_session(rest, SHAI_WRITE_REPLACE);
 }
