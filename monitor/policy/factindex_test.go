@@ -61,7 +61,8 @@ func (l factList) lookup(pattern Pattern) []string {
 			fact = fact.bare()
 		}
 		if fact.Positioned == pattern.Positioned && (pattern.Conduit == "" || pattern.Conduit == fact.Conduit) &&
-			pattern.Relation == fact.Relation && len(pattern.Arguments) == len(fact.Arguments) && pattern.selects(fact) {
+			pattern.Relation == fact.Relation && len(pattern.Arguments) == len(fact.Arguments) &&
+			pattern.selects(fact) {
 			found[fact.String()] = fact
 		}
 	}

@@ -47,7 +47,7 @@ func (x *FactIndex) scan(g *factGroup, pattern *Pattern) scan {
 			s.end = s.at
 			return s
 		}
-		s.places[s.rest], s.wanted[s.rest] = uint8(i), id //nolint:gosec // i <= MaxArguments
+		s.places[s.rest], s.wanted[s.rest] = uint8(i), id
 		s.rest++
 	}
 	if g.columns != nil && s.rest > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -145,5 +146,36 @@ func TestChangeOfLargeRelationCopiesLittle(t *testing.T) {
 		func(Fact) bool { found++; return true })
 	if found != 10 {
 		t.Errorf("%d of the facts that were added are found", found)
+	}
+}
+
+// Readers of one version build its columns, and read on while the next versions are made.
+func TestReadersAtOnce(t *testing.T) {
+	index := bigFacts(t, 2000, 0)
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for i := range int64(200) {
+				if !index.Has(Pattern{Conduit: "big", Relation: "r", Arguments: []Value{{}, {}, Integer(i)}}) ||
+					!index.Has(Pattern{Relation: "r", Arguments: []Value{{}, Integer(i), {}}}) {
+					t.Errorf("r(_, _, %d) or r(_, %d, _) is missing", i, i)
+				}
+			}
+		})
+	}
+	next := index
+	for i := range int64(200) {
+		var err error
+		next, _, _, err = next.Changed([]Fact{{Conduit: "big", Relation: "r",
+			Arguments: []Value{String("c"), Integer(i), Integer(i)}}}, []Fact{{Conduit: "big", Relation: "s",
+			Arguments: []Value{String(fmt.Sprint("new", i))}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	readers.Wait()
+	if next.Facts() != index.Facts() || index.Has(Pattern{Conduit: "big", Relation: "s",
+		Arguments: []Value{String("new7")}}) {
+		t.Errorf("%d facts, then %d", index.Facts(), next.Facts())
 	}
 }

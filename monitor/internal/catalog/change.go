@@ -322,9 +322,10 @@ func checkFact(fact policy.Fact) error {
 // ChangeFacts removes, then adds, in one durable step: no reader sees only a part of it.
 // A fact in both lists is present afterwards. A fact to remove that has no offset is removed
 // from every offset of its conduit; one that loses its last offset is gone. The Change says
-// of a fact without an offset that gets one that the first was removed and the second added. Facts to add that are there already, and
-// facts to remove that are not, are no error and are left out of the Change. An error
-// that wraps ErrView comes with the Change, which is in force.
+// of a fact without an offset that gets one that the first was removed and the second added.
+// Facts to add that are there already, and facts to remove that are not, are no error and are
+// left out of the Change. An error that wraps ErrView comes with the Change, which is in
+// force.
 func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
 	return c.commit("change facts", func(d *draft) error {
 		if err := d.next.rules.checkElsewhere(remove, add); err != nil {

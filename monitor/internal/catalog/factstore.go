@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,10 +89,16 @@ func decodeValue(r *codec.Reader) policy.Value {
 	return policy.Value{}
 }
 
+// errNoWidth is about the tuple without values, of which there is one.
+var errNoWidth = errors.New("a chunk of tuples without values is not empty")
+
 // splitChunk splits a chunk into encoded tuples of that many values.
 func splitChunk(value []byte, width int) ([][]byte, error) {
 	var tuples [][]byte
 	r := codec.NewReader(value)
+	if width == 0 && len(value) > 0 {
+		return nil, fmt.Errorf("read facts: %w", errNoWidth)
+	}
 	for len(r.Rest()) > 0 || width == 0 && len(tuples) == 0 {
 		before := r.Rest()
 		for range width {
@@ -240,6 +247,9 @@ func loadChunk(builder *policy.FactBuilder, key, value []byte, texts map[string]
 	group := decodeGroup(r)
 	if r.Broken() {
 		return fmt.Errorf("key %x is malformed", key)
+	}
+	if group.width() == 0 && len(value) > 0 {
+		return errNoWidth
 	}
 	fact := policy.Fact{Conduit: group.conduit, Relation: group.relation, Positioned: group.positioned}
 	r = codec.NewReader(value).Share(texts)

@@ -76,10 +76,12 @@ func (o *observation) places(reference Reference, conduit, relation string, argu
 }
 
 // allPlaces are those in which the name of a conduit with a class of its own counts.
-func allPlaces(conduit, relation string, arguments int) []policy.FactPlace {
-	var places []policy.FactPlace
+func allPlaces(conduit, relation string, arguments int) (places []policy.FactPlace) {
 	for place := policy.ConduitPlace; place < arguments; place++ {
-		places = append(places, policy.FactPlace{Conduit: conduit, Relation: relation, Arguments: arguments, Place: place})
+		for _, positioned := range []bool{false, true} {
+			places = append(places, policy.FactPlace{Conduit: conduit, Relation: relation, Arguments: arguments,
+				Place: place, Positioned: positioned})
+		}
 	}
 	return places
 }

@@ -75,7 +75,8 @@ func TestNoDecisionTellsConduitsOfAClassApart(t *testing.T) {
 		bundle := Bundle{Hash: "1"}
 		for i := range 3 {
 			name := fmt.Sprint("p", i)
-			text := rapid.Custom(func(t *rapid.T) string { return drawPolicy(t, name) }).Filter(isAccepted).Draw(t, name)
+			text := rapid.Custom(func(t *rapid.T) string { return drawPolicy(t, name) }).Filter(isAccepted).
+				Draw(t, name)
 			bundle.Policies = append(bundle.Policies, PolicyText{Name: name, File: name, Text: text})
 		}
 		bundle.Rules = []Rule{{Set: "d", Kind: policy.FileConduit, Path: "/d/**",
@@ -165,7 +166,8 @@ func checkAlike(t *rapid.T, rules *ruleset, facts *policy.FactIndex, values []st
 // observing is a bundle with a policy for documents, and another one.
 func observing(document, other string) Bundle {
 	return Bundle{Hash: "1", Manifest: []byte("m"),
-		Policies: []PolicyText{{Name: "document", File: "d.pol", Text: document}, {Name: "other", File: "o.pol", Text: other}},
+		Policies: []PolicyText{{Name: "document", File: "d.pol", Text: document},
+			{Name: "other", File: "o.pol", Text: other}},
 		Rules: []Rule{{Set: "p/d", Kind: policy.FileConduit, Path: "/d/**", Policy: Reference{Policy: "document"}},
 			{Set: "p/own", Kind: policy.FileConduit, Path: "/own/{name}/**",
 				Policy: Reference{"other", map[string]string{"owner": "/own/{name}/x"}}}},
