@@ -47,7 +47,7 @@ def picture(found: Sequence[Measurement]) -> str:
 
 def _panel(x: int, title: str, axis: str, lines: Sequence[_Line]) -> str:
     spans = [_span([point[i] for line in lines for point in line.points]) for i in (0, 1)]
-    left, right, top, bottom = x + _LEFT, x + _WIDTH - 24, _TOP, _HEIGHT - _BOTTOM
+    left, right, top, bottom = x + _LEFT, x + _WIDTH - 40, _TOP, _HEIGHT - _BOTTOM
 
     def place(point: tuple[float, float]) -> tuple[float, float]:
         shares = [(math.log10(value) - low) / (high - low) for value, (low, high) in zip(point, spans, strict=True)]
