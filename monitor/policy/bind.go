@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"shai.dev/monitor/internal/bug"
 )
@@ -88,8 +87,8 @@ func (t *Template) bindValues(values ...string) (*Policy, error) {
 
 // rule is a compiled read or update rule: clauses in canonical order, each once.
 type rule struct {
-	clauses  []clause
-	compiled atomic.Pointer[compiledRule] // see programs
+	clauses []clause
+	program program
 }
 
 func (t *Template) rule(clauses []lowered, values []Value) *rule {

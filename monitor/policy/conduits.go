@@ -37,10 +37,23 @@ func (t *ConduitTable) ConduitByID(id int64) (Conduit, bool) {
 	return t.ConduitByName(name)
 }
 
+// joined is a state of two parts.
+type joined struct {
+	Facts
+	Conduits
+}
+
 // StateOf joins facts and conduits to a state.
-func StateOf(facts Facts, conduits Conduits) State {
-	return struct {
-		Facts
-		Conduits
-	}{facts, conduits}
+func StateOf(facts Facts, conduits Conduits) State { return joined{facts, conduits} }
+
+// indexOf returns the index that a state's facts are in, nil if they are elsewhere.
+func indexOf(state State) *FactIndex {
+	switch s := state.(type) {
+	case joined:
+		index, _ := s.Facts.(*FactIndex)
+		return index
+	case interface{ FactIndex() *FactIndex }:
+		return s.FactIndex()
+	}
+	return nil
 }

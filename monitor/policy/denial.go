@@ -143,7 +143,7 @@ func (p *prover) mismatch(reader, otherwise string) string {
 			}
 		}
 		if f.breaking.each != nil {
-			return f.breaking.fact.text()
+			return f.breaking.fact.String()
 		}
 	case opLt, opLe, opGt, opGe:
 		if said := l.untimely(); said != "" {

@@ -4,7 +4,6 @@ package policy
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -160,18 +159,9 @@ const (
 // advice returns what would have made the literal hold.
 func (f *failure) advice() string {
 	if f.literal.op == opEach && f.breaking.each != nil {
-		return f.breaking.fact.text() + " breaks the condition; removing it would let this through"
+		return f.breaking.fact.String() + " breaks the condition; removing it would let this through"
 	}
 	return advices[f.literal.op]
-}
-
-// text writes a fact in the form of policies.
-func (f Fact) text() string {
-	place := strconv.Quote(f.Conduit)
-	if f.Positioned {
-		place += "@" + strconv.FormatInt(f.Offset, 10)
-	}
-	return place + " says " + f.Relation + NewTuple(f.Arguments...).String()
 }
 
 // reason writes the nearest failure as part of a sentence. It returns "" if every clause

@@ -50,6 +50,10 @@ func (x *FactIndex) groupOf(key groupKey) *factGroup {
 func (x *FactIndex) Has(pattern Pattern) bool {
 	if pattern.Conduit != "" {
 		g := x.group(pattern.Conduit, pattern.Relation, len(pattern.Arguments), pattern.Positioned)
+		if g != nil && g.isSet() && pattern.Arguments[0].kind == StringValue {
+			use := x.byValue.get(pattern.Arguments[0].hash(), pattern.Arguments[0])
+			return pattern.Look() && use.in(g)
+		}
 		return g != nil && x.hasAny(g, &pattern)
 	}
 	for _, g := range x.candidates(&pattern) {

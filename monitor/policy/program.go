@@ -2,22 +2,38 @@
 
 package policy
 
-// program is a clause that is prepared for evaluation: where each literal gets its values
-// from is decided once. The order of a clause's literals is fixed, so it is known for each
-// of them which variables have a value already.
+import (
+	"sync"
+	"sync/atomic"
+	"unique"
+	"weak"
+)
+
+// program is a rule that is prepared for evaluation: where each literal gets its values from
+// is decided once. The order of a clause's literals is fixed, so it is known for each of
+// them which variables have a value already.
 type program struct {
-	code  []instruction
-	slots int // values of variables
+	assemble sync.Once
+	code     []instruction // of all clauses; empty clauses have one that holds
+	ok       bool          // whether there is no literal that only the prover can show
 }
 
-// instruction is a literal of a program.
+// instruction is a literal of a program. What is needed first stands first: programs of many
+// documents are in memory, and few in the processor's caches.
 type instruction struct {
-	op        operation
+	op       operation
+	complete bool  // nothing is open
+	fixed    bool  // about tuples: the conduit is a constant
+	first    bool  // of its clause
+	end      int32 // of its clause in the program
+
+	identity  unique.Handle[string] // of sKeyIs with a constant
 	arguments []operand
 	relation  string
 	conduit   operand
-	complete  bool // a fact of which nothing is open
 	each      *eachCode
+	joined    *join
+	group     groupCache // if fixed
 }
 
 // eachCode is what an each demands of tuples.
@@ -26,6 +42,7 @@ type eachCode struct {
 	condition []instruction
 	exclusion []excluded // decides it without a walk; empty if that is not possible
 	simple    bool       // no variable of the pattern occurs twice
+	single    bool       // it is each in C says t(X) { neq(X, v) }
 }
 
 // excluded is a literal of an each's condition: `neq(X, v)` for a variable X of the pattern,
@@ -35,6 +52,13 @@ type excluded struct {
 	op          operation
 	left, right operand
 	simple      bool // no other variable of the pattern occurs twice
+}
+
+// join is `concat(C, "prefix", M), C says t(v)` with C in no other literal: the groups that
+// the values of M lead to can be remembered.
+type join struct {
+	prefix string
+	by     operand // M
 }
 
 type operandKind uint8
@@ -58,29 +82,47 @@ type operand struct {
 // open reports whether the value is not known before the literal is tried.
 func (o *operand) open() bool { return o.kind == operandBind || o.kind == operandSame }
 
-// programs returns the rule's programs; ok is false if it has a literal that only the
-// prover can show.
-func (r *rule) programs() (programs []program, ok bool) {
-	if compiled := r.compiled.Load(); compiled != nil {
-		return compiled.programs, compiled.ok
-	}
-	compiled := &compiledRule{ok: true}
-	for i := range r.clauses {
-		a := assembler{known: make([]bool, r.clauses[i].variables)}
-		code := a.body(r.clauses[i].body)
-		compiled.programs = append(compiled.programs, program{code, r.clauses[i].variables})
-		compiled.ok = compiled.ok && !a.failed
-	}
-	r.compiled.Store(compiled)
-	return compiled.programs, compiled.ok
+// groupCache remembers the group of a literal's tuples in the index that was asked last. It
+// does not keep that index in memory.
+type groupCache struct{ found atomic.Pointer[foundGroup] }
+
+type foundGroup struct {
+	in    weak.Pointer[FactIndex]
+	group *factGroup // nil: there is none
 }
 
-type compiledRule struct {
-	programs []program
-	ok       bool
+// assembled returns the rule's program.
+func (r *rule) assembled() *program {
+	r.program.assemble.Do(func() {
+		r.program.ok = true
+		for i := range r.clauses {
+			a := assembler{known: make([]bool, r.clauses[i].variables)}
+			code := joins(a.body(r.clauses[i].body), r.clauses[i].variables)
+			if len(code) == 0 {
+				code = []instruction{{op: opInvalid}}
+			}
+			code[0].first = true
+			for j := range code {
+				code[j].end = int32(len(r.program.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
+			}
+			for j := range code {
+				r.program.code = append(r.program.code, instruction{})
+				code[j].moveTo(&r.program.code[len(r.program.code)-1])
+			}
+			r.program.ok = r.program.ok && !a.failed
+		}
+	})
+	return &r.program
 }
 
-// assembler makes a program.
+// moveTo copies everything but the cache, which is empty before the first use.
+func (c *instruction) moveTo(other *instruction) {
+	other.op, other.complete, other.fixed, other.first, other.end = c.op, c.complete, c.fixed, c.first, c.end
+	other.identity, other.arguments, other.relation = c.identity, c.arguments, c.relation
+	other.conduit, other.each, other.joined = c.conduit, c.each, c.joined
+}
+
+// assembler makes the instructions of one clause.
 type assembler struct {
 	known  []bool // variables that have a value
 	failed bool
@@ -89,35 +131,38 @@ type assembler struct {
 func (a *assembler) body(body []literal) []instruction {
 	code := make([]instruction, len(body))
 	for i := range body {
-		code[i] = a.instruction(&body[i])
+		a.instruction(&code[i], &body[i])
 	}
 	return code
 }
 
-func (a *assembler) instruction(l *literal) instruction {
-	code := instruction{op: l.op}
+func (a *assembler) instruction(code *instruction, l *literal) {
+	code.op = l.op
 	switch l.op {
 	case opHasPolicy, opAtLeast, opWillsay, opEachWillsay:
 		a.failed = true
-		return code
+		return
 	}
 	if l.content != nil {
 		if l.content.positioned {
 			a.failed = true
-			return code
+			return
 		}
 		code.relation, code.conduit = l.content.relation, a.operand(l.content.conduit)
+		code.fixed = code.conduit.kind == operandValue && code.conduit.value.Text() != ""
 	}
 	if l.op == opEach {
 		code.each = a.each(l)
-		return code
+		return
 	}
 	code.arguments = a.operands(l.arguments)
 	code.complete = true
 	for i := range code.arguments {
 		code.complete = code.complete && !code.arguments[i].open()
 	}
-	return code
+	if l.op == opKey && l.arguments[0].Text() != "" {
+		code.identity = unique.Make(l.arguments[0].text)
+	}
 }
 
 // operands also marks the variables that get a value.
@@ -160,26 +205,28 @@ func (a *assembler) each(l *literal) *eachCode {
 	}
 	code.condition = a.body(l.content.condition)
 	for i := range l.content.condition {
-		inner, ok := a.excluded(l, &l.content.condition[i], &code.condition[i])
+		inner, ok := excludedBy(l, &l.content.condition[i], &code.condition[i])
 		if !ok {
 			code.exclusion = nil
 			break
 		}
 		code.exclusion = append(code.exclusion, inner)
 	}
+	code.single = len(code.pattern) == 1 && code.pattern[0].kind == operandBind && len(code.exclusion) == 1 &&
+		code.exclusion[0].places != nil
 	for variable := l.content.localFrom; variable < l.content.localTo; variable++ {
 		a.known[variable] = false
 	}
 	return code
 }
 
-// excluded recognises a literal that decides an each without a walk.
-func (a *assembler) excluded(l, inner *literal, code *instruction) (excluded, bool) {
+// excludedBy recognises a literal that decides an each without a walk.
+func excludedBy(l, inner *literal, code *instruction) (excluded, bool) {
 	if !inner.op.relational() {
 		return excluded{}, false
 	}
 	found := excluded{op: inner.op, left: code.arguments[0], right: code.arguments[1], simple: true}
-	left, right := l.locals(inner.arguments[0]), l.locals(inner.arguments[1])
+	left, right := l.isLocal(inner.arguments[0]), l.isLocal(inner.arguments[1])
 	switch {
 	case !left && !right:
 		return found, true
@@ -205,7 +252,54 @@ func (a *assembler) excluded(l, inner *literal, code *instruction) (excluded, bo
 	return found, true
 }
 
-// locals reports whether a term is a variable of the each.
-func (l *literal) locals(term Value) bool {
+// isLocal reports whether a term is a variable of the each.
+func (l *literal) isLocal(term Value) bool {
 	return term.kind == kindVariable && int(term.number) >= l.content.localFrom && int(term.number) < l.content.localTo
+}
+
+// joins recognises what a join is, and makes one instruction of it.
+func joins(code []instruction, variables int) []instruction {
+	uses := make([]int, variables)
+	for i := range code {
+		code[i].count(uses)
+	}
+	for i := 0; i+1 < len(code); i++ {
+		c, says := &code[i], &code[i+1]
+		if c.op != opConcat || says.op != opSays || len(says.arguments) != 1 || !says.complete ||
+			c.arguments[0].kind != operandBind || c.arguments[1].kind != operandValue ||
+			c.arguments[1].value.kind != StringValue || c.arguments[2].kind != operandSlot ||
+			says.conduit.kind != operandSlot || says.conduit.slot != c.arguments[0].slot ||
+			uses[says.conduit.slot] != 2 {
+			continue
+		}
+		says.joined = &join{prefix: c.arguments[1].value.text, by: c.arguments[2]}
+		for j := i; j+1 < len(code); j++ {
+			code[j] = instruction{}
+			code[j+1].moveTo(&code[j])
+		}
+		code = code[:len(code)-1]
+	}
+	return code
+}
+
+// count counts where variables occur.
+func (c *instruction) count(uses []int) {
+	add := func(o *operand) {
+		if o.kind == operandSlot || o.open() {
+			uses[o.slot]++
+		}
+	}
+	add(&c.conduit)
+	for i := range c.arguments {
+		add(&c.arguments[i])
+	}
+	if c.each == nil {
+		return
+	}
+	for i := range c.each.pattern {
+		add(&c.each.pattern[i])
+	}
+	for i := range c.each.condition {
+		c.each.condition[i].count(uses)
+	}
 }

@@ -29,6 +29,7 @@ const (
 	kindNow       // the clock
 	kindFrozen    // an arbitrary but fixed value of a hypothesis' variable
 	kindPolicy    // a policy from hasPol, by number in the prover
+	kindStored    // a value of an index, by number in it, before an evaluator needs more of it
 )
 
 // typeNames are the possible types of parameters, in the words of vType.
