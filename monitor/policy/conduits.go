@@ -5,18 +5,23 @@ package policy
 // ConduitTable is a set of conduits in memory, for tests and small programs. Any
 // number of goroutines may read it at once.
 type ConduitTable struct {
-	byName map[string]Conduit
-	byID   map[int64]string
+	byName map[string]*Conduit
+	byID   map[int64]*Conduit
 }
 
 // NewConduitTable returns a table of the given conduits. Of two with the same name or
 // number, the later one counts.
 func NewConduitTable(conduits ...Conduit) *ConduitTable {
-	t := &ConduitTable{byName: make(map[string]Conduit), byID: make(map[int64]string)}
+	t := &ConduitTable{byName: make(map[string]*Conduit), byID: make(map[int64]*Conduit)}
 	for _, conduit := range conduits {
-		t.byName[conduit.Name] = conduit
+		kept := t.byName[conduit.Name]
+		if kept == nil {
+			kept = new(Conduit)
+			t.byName[conduit.Name] = kept
+		}
+		*kept = conduit
 		if conduit.ID != 0 {
-			t.byID[conduit.ID] = conduit.Name
+			t.byID[conduit.ID] = kept
 		}
 	}
 	return t
@@ -24,17 +29,18 @@ func NewConduitTable(conduits ...Conduit) *ConduitTable {
 
 // ConduitByName implements [Conduits].
 func (t *ConduitTable) ConduitByName(name string) (Conduit, bool) {
-	conduit, found := t.byName[name]
-	return conduit, found
+	if conduit := t.byName[name]; conduit != nil {
+		return *conduit, true
+	}
+	return Conduit{}, false
 }
 
 // ConduitByID implements [Conduits].
 func (t *ConduitTable) ConduitByID(id int64) (Conduit, bool) {
-	name, found := t.byID[id]
-	if !found {
-		return Conduit{}, false
+	if conduit := t.byID[id]; conduit != nil {
+		return *conduit, true
 	}
-	return t.ConduitByName(name)
+	return Conduit{}, false
 }
 
 // joined is a state of two parts.

@@ -17,9 +17,10 @@ type Evaluator struct {
 	state State
 	index *FactIndex              // nil if the facts are elsewhere
 	self  weak.Pointer[FactIndex] // the index
-	leads map[lead]*factGroup     // of joins
+	leads map[lead]setNumber      // of joins
 
 	asker *Prepared
+	knows bool // whether the asker's uses are those of the index
 	this  string
 
 	values   [MaxVariables]Value     // of variables
@@ -35,8 +36,8 @@ var noUse = new(valueUse)
 
 // lead is a join and the value by which it is made.
 type lead struct {
-	join *join
-	by   valueID
+	prefix, relation unique.Handle[string]
+	by               valueID
 }
 
 // maxLeads limits the memory for joins. When it is reached, all are forgotten.
@@ -47,7 +48,7 @@ func NewEvaluator(state State) *Evaluator {
 	e := &Evaluator{state: state, index: indexOf(state)}
 	if e.index != nil {
 		e.self = weak.Make(e.index)
-		e.leads = make(map[lead]*factGroup)
+		e.leads = make(map[lead]setNumber)
 	}
 	return e
 }
@@ -102,7 +103,7 @@ func (e *Evaluator) Holds(rule Rule, asker *Prepared) (bool, error) {
 	if !program.ok {
 		return e.prove(rule, &asker.environment)
 	}
-	e.asker, e.this = asker, rule.this
+	e.asker, e.knows, e.this = asker, asker.of == e.self, rule.this
 	e.budget.steps, e.budget.err = asker.environment.Steps, nil
 	if e.budget.steps <= 0 {
 		e.budget.steps = DefaultSteps
@@ -147,10 +148,10 @@ func (e *Evaluator) run(code []instruction, at int) bool {
 				}
 				continue
 			}
-			if e.isAsker(&c.arguments[0], &e.asker.key) && e.run(code, at+1) {
+			if e.asker.key.value.kind != Wildcard && e.isAsker(&c.tested, &e.asker.key) && e.run(code, at+1) {
 				return true
 			}
-			if !e.isAsker(&c.arguments[0], &e.asker.principal) {
+			if !e.isAsker(&c.tested, &e.asker.principal) {
 				return false
 			}
 		case opSays:
@@ -212,7 +213,7 @@ func (e *Evaluator) isAsker(o *operand, name *sessionName) bool {
 	if !e.is(o, name.value) {
 		return false
 	}
-	if o.kind == operandBind && e.asker.of == e.self {
+	if o.kind == operandBind && e.knows {
 		e.uses[o.slot] = name.use
 	}
 	return true

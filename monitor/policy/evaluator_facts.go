@@ -45,23 +45,25 @@ func (e *Evaluator) looked() bool {
 
 // group returns the group of the tuples of a literal with one argument. ok is false if there
 // is no index, or if nothing can be said by such a conduit.
-func (e *Evaluator) group(c *instruction) (group *factGroup, ok bool) {
+func (e *Evaluator) group(c *instruction) (found foundGroup, ok bool) {
 	if e.index == nil {
-		return nil, false
+		return foundGroup{}, false
 	}
 	if c.fixed {
-		if found := c.group.found.Load(); found != nil && found.in == e.self {
-			return found.group, true
+		if cached := c.group.found.Load(); cached != nil && cached.in == e.self {
+			return *cached, true
 		}
-		group = e.index.group(c.conduit.value.text, c.relation, 1, false)
-		c.group.found.Store(&foundGroup{e.self, group})
-		return group, true
 	}
 	conduit := e.exact(e.value(&c.conduit))
 	if conduit.kind != StringValue || conduit.text == "" {
-		return nil, false
+		return foundGroup{}, false
 	}
-	return e.index.group(conduit.text, c.relation, 1, false), true
+	group := e.index.group(conduit.text, c.relation, 1, false)
+	found = foundGroup{e.self, group.set(), group}
+	if c.fixed {
+		c.group.found.Store(&foundGroup{e.self, group.set(), group})
+	}
+	return found, true
 }
 
 // use returns the use of an operand's value in the index, nil if it is not a value that a fact
@@ -77,24 +79,24 @@ func (e *Evaluator) use(o *operand) *valueUse {
 }
 
 // member decides whether a set contains a value. ok is false if the facts have to be asked.
-func (e *Evaluator) member(c *instruction, argument *operand) (found, ok bool) {
+func (e *Evaluator) member(c *instruction) (found, ok bool) {
 	group, ok := e.group(c)
 	if !ok {
 		return false, false
 	}
-	use := e.use(argument)
+	use := e.use(&c.tested)
 	if use == nil {
 		return false, false
 	}
-	return group != nil && e.step() && use.in(group), true
+	return e.step() && use.in(group.set), true
 }
 
 func (e *Evaluator) says(c *instruction) bool {
 	if c.joined != nil {
 		return e.join(c)
 	}
-	if len(c.arguments) == 1 {
-		if found, ok := e.member(c, &c.arguments[0]); ok {
+	if c.single {
+		if found, ok := e.member(c); ok {
 			return found
 		}
 	}
@@ -107,23 +109,23 @@ func (e *Evaluator) says(c *instruction) bool {
 
 // join decides `concat(C, "prefix", M), C says t(v)`.
 func (e *Evaluator) join(c *instruction) bool {
-	group, ok := e.lead(c)
+	to, ok := e.lead(c)
 	if !ok {
 		return false
 	}
 	if e.index != nil {
-		if use := e.use(&c.arguments[0]); use != nil {
-			return group.set != nil && e.step() && use.in(group.set)
+		if use := e.use(&c.tested); use != nil {
+			return e.step() && use.in(to.set)
 		}
 		return false
 	}
-	value := e.exact(e.value(&c.arguments[0]))
+	value := e.exact(e.value(&c.tested))
 	if !value.concrete() {
 		return false
 	}
 	e.scratch = append(e.scratch, value)
 	from := len(e.scratch) - 1
-	found := e.state.Has(Pattern{Conduit: group.conduit, Relation: c.relation, Arguments: e.scratch[from : from+1],
+	found := e.state.Has(Pattern{Conduit: to.conduit, Relation: c.relation, Arguments: e.scratch[from : from+1],
 		Rows: &e.budget.steps})
 	e.scratch = e.scratch[:from]
 	return found && e.looked()
@@ -131,14 +133,14 @@ func (e *Evaluator) join(c *instruction) bool {
 
 // led is where a join leads to: a set, or a conduit if there is no index.
 type led struct {
-	set     *factGroup
+	set     setNumber
 	conduit string
 }
 
 // lead finds where a join leads to; ok is false if there is no such conduit's name.
 func (e *Evaluator) lead(c *instruction) (to led, ok bool) {
 	by := &c.joined.by
-	key := lead{join: c.joined}
+	key := lead{prefix: c.joined.prefix, relation: c.joined.relation}
 	stored := e.values[by.slot].kind == kindStored
 	if stored {
 		key.by = valueID(e.values[by.slot].number) //nolint:gosec // it is one
@@ -150,14 +152,14 @@ func (e *Evaluator) lead(c *instruction) (to led, ok bool) {
 	if suffix.kind != StringValue {
 		return led{}, false
 	}
-	values, ok := compute(opConcat, Value{}, String(c.joined.prefix), suffix)
+	values, ok := compute(opConcat, Value{}, String(c.joined.prefix.Value()), suffix)
 	if to.conduit = values[0].text; !ok || to.conduit == "" {
 		return led{}, false
 	}
 	if e.index == nil {
 		return to, true
 	}
-	to.set = e.index.group(to.conduit, c.relation, 1, false)
+	to.set = e.index.group(to.conduit, c.relation, 1, false).set()
 	if stored {
 		if len(e.leads) >= maxLeads {
 			clear(e.leads)
@@ -171,8 +173,8 @@ func (e *Evaluator) lead(c *instruction) (to led, ok bool) {
 func (e *Evaluator) search(code []instruction, at int) bool {
 	c := &code[at]
 	if len(c.arguments) == 1 && c.arguments[0].kind == operandBind {
-		if group, ok := e.group(c); ok {
-			return group != nil && e.searchSet(group, code, at)
+		if found, ok := e.group(c); ok {
+			return found.group != nil && e.searchSet(found.group, code, at)
 		}
 	}
 	height := len(e.scratch)
@@ -237,8 +239,8 @@ func (e *Evaluator) takes(operands []operand, tuple []Value) bool {
 // each decides whether the condition holds for every tuple: by the absence of those for
 // which it does not, or one by one.
 func (e *Evaluator) each(c *instruction) bool {
-	if c.each.single {
-		if found, ok := e.member(c, &c.each.exclusion[0].right); ok {
+	if c.single {
+		if found, ok := e.member(c); ok {
 			return !found && e.budget.err == nil
 		}
 	}

@@ -52,7 +52,7 @@ func (x *FactIndex) Has(pattern Pattern) bool {
 		g := x.group(pattern.Conduit, pattern.Relation, len(pattern.Arguments), pattern.Positioned)
 		if g != nil && g.isSet() && pattern.Arguments[0].kind == StringValue {
 			use := x.byValue.get(pattern.Arguments[0].hash(), pattern.Arguments[0])
-			return pattern.Look() && use.in(g)
+			return pattern.Look() && use.in(g.set())
 		}
 		return g != nil && x.hasAny(g, &pattern)
 	}

@@ -9,11 +9,21 @@ import "slices"
 // the question need not look at the group's rows, however many there are.
 func (g *factGroup) isSet() bool { return g.key.arity == 1 && !g.key.positioned }
 
-// in reports whether a value, of which this is the use, is in a set. No use is none.
-func (u *valueUse) in(set *factGroup) bool {
-	if u == nil {
+// setNumber is one more than the number of a group that is a set, 0 for none.
+type setNumber uint64
+
+func (g *factGroup) set() setNumber {
+	if g == nil {
+		return 0
+	}
+	return setNumber(g.number) + 1
+}
+
+// in reports whether a value, of which this is the use, is in a set.
+func (u *valueUse) in(set setNumber) bool {
+	if u == nil || set == 0 || len(u.groups) == 0 {
 		return false
 	}
-	_, found := slices.BinarySearch(u.groups, set.number)
+	_, found := slices.BinarySearch(u.groups, uint32(set-1)) //nolint:gosec // a group's number
 	return found
 }

@@ -24,16 +24,17 @@ type instruction struct {
 	op       operation
 	complete bool  // nothing is open
 	fixed    bool  // about tuples: the conduit is a constant
-	first    bool  // of its clause
+	single   bool  // about tuples: whether a set contains the value of tested
 	end      int32 // of its clause in the program
 
 	identity  unique.Handle[string] // of sKeyIs with a constant
+	group     groupCache            // if fixed
+	tested    operand               // if single, and of sKeyIs
 	arguments []operand
 	relation  string
 	conduit   operand
 	each      *eachCode
 	joined    *join
-	group     groupCache // if fixed
 }
 
 // eachCode is what an each demands of tuples.
@@ -42,7 +43,6 @@ type eachCode struct {
 	condition []instruction
 	exclusion []excluded // decides it without a walk; empty if that is not possible
 	simple    bool       // no variable of the pattern occurs twice
-	single    bool       // it is each in C says t(X) { neq(X, v) }
 }
 
 // excluded is a literal of an each's condition: `neq(X, v)` for a variable X of the pattern,
@@ -57,8 +57,8 @@ type excluded struct {
 // join is `concat(C, "prefix", M), C says t(v)` with C in no other literal: the groups that
 // the values of M lead to can be remembered.
 type join struct {
-	prefix string
-	by     operand // M
+	prefix, relation unique.Handle[string]
+	by               operand // M
 }
 
 type operandKind uint8
@@ -88,6 +88,7 @@ type groupCache struct{ found atomic.Pointer[foundGroup] }
 
 type foundGroup struct {
 	in    weak.Pointer[FactIndex]
+	set   setNumber
 	group *factGroup // nil: there is none
 }
 
@@ -101,7 +102,6 @@ func (r *rule) assembled() *program {
 			if len(code) == 0 {
 				code = []instruction{{op: opInvalid}}
 			}
-			code[0].first = true
 			for j := range code {
 				code[j].end = int32(len(r.program.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
 			}
@@ -117,8 +117,8 @@ func (r *rule) assembled() *program {
 
 // moveTo copies everything but the cache, which is empty before the first use.
 func (c *instruction) moveTo(other *instruction) {
-	other.op, other.complete, other.fixed, other.first, other.end = c.op, c.complete, c.fixed, c.first, c.end
-	other.identity, other.arguments, other.relation = c.identity, c.arguments, c.relation
+	other.op, other.complete, other.fixed, other.single, other.end = c.op, c.complete, c.fixed, c.single, c.end
+	other.identity, other.tested, other.arguments, other.relation = c.identity, c.tested, c.arguments, c.relation
 	other.conduit, other.each, other.joined = c.conduit, c.each, c.joined
 }
 
@@ -153,6 +153,9 @@ func (a *assembler) instruction(code *instruction, l *literal) {
 	}
 	if l.op == opEach {
 		code.each = a.each(l)
+		if x := code.each.exclusion; len(l.arguments) == 1 && len(x) == 1 && x[0].places != nil {
+			code.single, code.tested = true, x[0].right
+		}
 		return
 	}
 	code.arguments = a.operands(l.arguments)
@@ -160,8 +163,14 @@ func (a *assembler) instruction(code *instruction, l *literal) {
 	for i := range code.arguments {
 		code.complete = code.complete && !code.arguments[i].open()
 	}
-	if l.op == opKey && l.arguments[0].Text() != "" {
-		code.identity = unique.Make(l.arguments[0].text)
+	if l.op == opSays && code.complete && len(l.arguments) == 1 {
+		code.single, code.tested = true, code.arguments[0]
+	}
+	if l.op == opKey {
+		code.tested = code.arguments[0]
+		if name := l.arguments[0].Text(); name != "" {
+			code.identity = unique.Make(name)
+		}
 	}
 }
 
@@ -212,8 +221,6 @@ func (a *assembler) each(l *literal) *eachCode {
 		}
 		code.exclusion = append(code.exclusion, inner)
 	}
-	code.single = len(code.pattern) == 1 && code.pattern[0].kind == operandBind && len(code.exclusion) == 1 &&
-		code.exclusion[0].places != nil
 	for variable := l.content.localFrom; variable < l.content.localTo; variable++ {
 		a.known[variable] = false
 	}
@@ -265,14 +272,14 @@ func joins(code []instruction, variables int) []instruction {
 	}
 	for i := 0; i+1 < len(code); i++ {
 		c, says := &code[i], &code[i+1]
-		if c.op != opConcat || says.op != opSays || len(says.arguments) != 1 || !says.complete ||
+		if c.op != opConcat || says.op != opSays || !says.single ||
 			c.arguments[0].kind != operandBind || c.arguments[1].kind != operandValue ||
 			c.arguments[1].value.kind != StringValue || c.arguments[2].kind != operandSlot ||
 			says.conduit.kind != operandSlot || says.conduit.slot != c.arguments[0].slot ||
 			uses[says.conduit.slot] != 2 {
 			continue
 		}
-		says.joined = &join{prefix: c.arguments[1].value.text, by: c.arguments[2]}
+		says.joined = &join{unique.Make(c.arguments[1].value.text), unique.Make(says.relation), c.arguments[2]}
 		for j := i; j+1 < len(code); j++ {
 			code[j] = instruction{}
 			code[j+1].moveTo(&code[j])
