@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from crds.kinds import shared
-from crds.schema import Schema, distinct, keyed, name, number, record, rule, switch, text, word
+from crds.schema import Schema, distinct, items, keyed, name, number, record, rule, switch, text, word
 
 # The monitor's manifest package has the same table.
 _NEEDS = {
@@ -108,6 +108,20 @@ def _typed() -> list[Schema]:
     ]
 
 
+def _choice() -> Schema:
+    return record(
+        "One policy that one principal may choose.",
+        {
+            "by": text(
+                'The principal who may choose it: a name, or "{name}" for what the path has in its place.',
+                longest=1024,
+            ),
+            "policy": shared.policy_reference("The policy that may be chosen."),
+        },
+        required=("by", "policy"),
+    )
+
+
 def _path() -> Schema:
     return record(
         "The conduits that match a pattern, and their policy.",
@@ -120,6 +134,12 @@ def _path() -> Schema:
                 pattern=_PATH,
             ),
             "policy": shared.policy_reference("The policy of all matching conduits."),
+            "choices": items(
+                "The policies that principals may choose for one file of an ingress conduit, in the place of its "
+                "policy. Left out: nobody may.",
+                _choice(),
+                most=16,
+            ),
         },
         required=("path", "policy"),
     )

@@ -17,9 +17,9 @@ import (
 )
 
 func (p *program) policyCommand() *cobra.Command {
-	return group("policy", "Check, test, compare and format policies; needs no monitor", p.policyCheckCommand(),
-		p.policyLintCommand(), p.policyFormatCommand(), p.policyTestCommand(), p.policyEvalCommand(),
-		p.policyCompareCommand())
+	return group("policy", "Check, test, compare and format policies, and choose the policy of one document",
+		p.policyCheckCommand(), p.policyLintCommand(), p.policyFormatCommand(), p.policyTestCommand(),
+		p.policyEvalCommand(), p.policyCompareCommand(), p.policyChoicesCommand(), p.policySetCommand())
 }
 
 // finding is one error and its position.

@@ -73,6 +73,8 @@ type Rule struct {
 	Path string `json:"path"`
 	// Policy is the policy; its arguments may contain {name} as well.
 	Policy Reference `json:"policy"`
+	// Choices are the policies that principals may choose instead, for one conduit each.
+	Choices []Choice `json:"choices,omitempty"`
 }
 
 // Principal is a party that can authenticate.
@@ -136,6 +138,9 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		}
 		r.patterns = append(r.patterns, p)
 		r.observed.addValues(rule.Policy)
+		for _, choice := range rule.Choices {
+			r.observed.addValues(choice.Policy)
+		}
 	}
 	if err := pattern.CheckAmbiguity(r.patterns); err != nil {
 		return nil, err
@@ -179,6 +184,9 @@ func (r *ruleset) checkRule(rule Rule) (pattern.Pattern, error) {
 	}
 	if _, err := template.Bind(rule.Policy.Arguments); err != nil {
 		return pattern.Pattern{}, fmt.Errorf("path %s: %w", rule.Path, err)
+	}
+	if err := r.checkChoices(p, rule); err != nil {
+		return pattern.Pattern{}, err
 	}
 	return p, p.CheckReferences(rule.Policy.Arguments)
 }

@@ -45,6 +45,7 @@ var (
 	bucketNames       = []byte("names")       // name -> id
 	bucketClasses     = []byte("classes")     // number (4 bytes, big-endian) -> classRecord as JSON
 	bucketSources     = []byte("sources")     // sources.go
+	bucketChoices     = []byte("choices")     // name -> chosen as JSON
 	bucketPredictions = []byte("predictions") // task, NUL, parameters as JSON -> nothing
 )
 
@@ -141,11 +142,12 @@ func (c *Catalog) State() *State { return c.state.Load() }
 func (c *Catalog) ClassTable() *ClassTable { return c.table }
 
 func (c *Catalog) recover(dir string) error {
-	if err := c.database.Update(prepare); err != nil {
+	err := c.database.Update(func(tx *bbolt.Tx) error { return errors.Join(prepare(tx), identify(tx)) })
+	if err != nil {
 		return diskFull(err)
 	}
 	var state *State
-	err := c.database.View(func(tx *bbolt.Tx) (err error) {
+	err = c.database.View(func(tx *bbolt.Tx) (err error) {
 		state, err = c.load(tx)
 		return err
 	})
@@ -183,7 +185,7 @@ func (c *Catalog) classifyAnew() error {
 // date.
 func prepare(tx *bbolt.Tx) error {
 	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketSources,
-		bucketPredictions} {
+		bucketPredictions, bucketChoices} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}

@@ -59,20 +59,16 @@ func (r classRecord) key() string {
 	return string(text)
 }
 
-// classRecordOf returns the class of a conduit. ok is false if no rule gives the conduit
-// a policy.
-func (r *ruleset) classRecordOf(name string, facts *policy.FactIndex,
-	bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
-	rule, reference, ok := r.ruleFor(name)
-	if !ok {
-		return classRecord{}, false, nil
-	}
+// classRecordOf returns the class of a conduit that a rule covers and that has a policy.
+func (r *ruleset) classRecordOf(name string, found covered, facts *policy.FactIndex,
+	bind func(Reference) (*policy.Policy, error)) (classRecord, error) {
+	rule, reference := found.rule, found.reference()
 	bound, err := bind(reference)
 	if err != nil {
-		return classRecord{}, false, fmt.Errorf("conduit %s: %w", name, err)
+		return classRecord{}, fmt.Errorf("conduit %s: %w", name, err)
 	}
 	id := bound.ID()
-	record = classRecord{
+	record := classRecord{
 		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
 		Type: rule.Type, Reference: reference, PolicyID: id[:],
 	}
@@ -84,7 +80,7 @@ func (r *ruleset) classRecordOf(name string, facts *policy.FactIndex,
 			return r.observed.places(reference, conduit, relation, arguments)
 		})
 	}
-	return record, true, nil
+	return record, nil
 }
 
 // mentionsOf lists the facts that have name in one of the places, sorted, with this there.

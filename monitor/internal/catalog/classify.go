@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
 
@@ -18,21 +17,21 @@ type plainKey struct {
 // necessary.
 func (d *draft) classify(name string) (uint32, error) {
 	rules := d.next.rules
-	at, holes := pattern.MostSpecific(rules.patterns, name)
-	if at < 0 {
-		return 0, nil
+	found, ok, err := rules.cover(d.tx, name)
+	if err != nil || !ok {
+		return 0, err
 	}
 	var key plainKey
-	isPlain := !rules.observed.tells(name, rules.bundle.Rules[at].Policy, holes) &&
+	isPlain := !found.isChosen && !rules.observed.tells(name, found.rule.Policy, found.holes) &&
 		!d.next.facts.IsMentioned(policy.String(name))
 	if isPlain {
-		key = plainKey{at, joined(holes)}
+		key = plainKey{found.at, joined(found.holes)}
 		if class, known := d.binder.plain[key]; known {
 			return class, nil
 		}
 	}
-	record, ok, err := rules.classRecordOf(name, d.next.facts, d.binder.bind)
-	if err != nil || !ok {
+	record, err := rules.classRecordOf(name, found, d.next.facts, d.binder.bind)
+	if err != nil {
 		return 0, err
 	}
 	class := d.classOf(record)

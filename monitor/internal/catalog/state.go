@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"go.etcd.io/bbolt"
+
 	"shai.dev/monitor/policy"
 )
 
@@ -144,6 +146,9 @@ func (s *State) Templates(set string) []string {
 	for _, rule := range s.rules.bundle.Rules {
 		if rule.Set == set {
 			names = append(names, rule.Policy.Policy)
+			for _, choice := range rule.Choices {
+				names = append(names, choice.Policy.Policy)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -194,11 +199,16 @@ func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 	if conduit, ok = s.ConduitByName(name); ok {
 		return conduit, conduit.Policy != nil
 	}
-	rule, reference, ok := s.rules.ruleFor(name)
-	if !ok {
+	var found covered
+	err := s.catalog.database.View(func(tx *bbolt.Tx) (err error) {
+		found, ok, err = s.rules.cover(tx, name)
+		return err
+	})
+	if !ok || err != nil {
 		return policy.Conduit{}, false
 	}
-	bound, err := s.rules.bind(reference)
+	rule := found.rule
+	bound, err := s.rules.bind(found.reference())
 	if err != nil {
 		return policy.Conduit{}, false
 	}

@@ -175,7 +175,7 @@ func (v *View) compare(withheld []Withheld, state *State, id uint32, name string
 		reason = "removed"
 	case there.Dev != linked.Dev || there.Ino != linked.Ino:
 		reason = "replaced"
-	case isContent && !v.watch.Written(state.Class(class).Set):
+	case isContent && !v.isWritten(state.Class(class).Set):
 		reason = changed
 	default:
 		return withheld
@@ -195,14 +195,19 @@ func (v *View) statDocument(name string) (stat unix.Stat_t, err error) {
 	return stat, unix.Fstatat(parent, base, &stat, unix.AT_SYMLINK_NOFOLLOW)
 }
 
+func (v *View) isWritten(set string) bool { return v.watch.Written != nil && v.watch.Written(set) }
+
 // IsCatalogued reports whether a file that has the name of a document is the document. It
-// is, if the view links it; or if the view does not link documents with this name, or tasks
-// write them.
+// is, if the view links it; or if the view links no documents with such names, or tasks write
+// them.
 func (v *View) IsCatalogued(name string, device, inode uint64) bool {
 	state := v.catalog.State()
 	id, known := v.catalog.idOf(name)
 	class := state.ClassOf(id)
-	if !known || class == 0 || !state.viewed(class) || v.watch.Written(state.Class(class).Set) {
+	if rule, _, covered := state.rules.ruleFor(name); !known && covered && rule.Ingress {
+		return v.isWritten(rule.Set) // it may be somebody's file that was only given the name
+	}
+	if !known || class == 0 || !state.viewed(class) || v.isWritten(state.Class(class).Set) {
 		return true
 	}
 	var linked unix.Stat_t

@@ -322,6 +322,16 @@ type ConduitPath struct {
 	// beneath.
 	Path   string           `json:"path" rule:"required,max=4096"`
 	Policy *PolicyReference `json:"policy" rule:"required"`
+	// Choices are the policies that principals may choose for one file of an ingress conduit,
+	// instead of Policy. Without them, nobody may.
+	Choices []PolicyChoice `json:"choices,omitempty" rule:"max=16"`
+}
+
+// PolicyChoice lets one principal choose one policy for a file.
+type PolicyChoice struct {
+	// By is the principal. "{name}" is replaced by what the path has in its place.
+	By     string           `json:"by" rule:"required,max=1024"`
+	Policy *PolicyReference `json:"policy" rule:"required"`
 }
 
 // Commands are commands of the key-value store, by the access that they make to a tuple.

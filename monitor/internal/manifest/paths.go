@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -40,6 +41,27 @@ func (c *checker) conduitPath(o *object, at string, conduit Conduit, path Condui
 	}
 	c.reference(o, at+".policy", path.Policy, found)
 	c.supplied(o, at+".policy", path.Policy, grantOf(conduit))
+	c.choices(o, at, conduit, path, found)
+}
+
+// choices checks the policies that principals may choose for single files.
+func (c *checker) choices(o *object, at string, conduit Conduit, path ConduitPath, known []string) {
+	if len(path.Choices) > 0 && (conduit.Kind != KindFile || !conduit.Ingress || conduit.Directory) {
+		c.fail(o, at+".choices", "remove them, or set ingress", "only single files of ingress conduits have choices")
+	}
+	for i, choice := range path.Choices {
+		at := fmt.Sprintf("%s.choices[%d]", at, i)
+		c.reference(o, at+".policy", choice.Policy, known)
+		c.supplied(o, at+".policy", choice.Policy, grantOf(conduit))
+		for _, name := range placeholders(choice.By) {
+			if !contains(known, name) {
+				c.fail(o, at+".by", c.didYouMean(name, known), "the path has no placeholder {%s}", name)
+			}
+		}
+		if rest := placeholder.ReplaceAllString(choice.By, ""); strings.ContainsAny(rest, "{}\n") {
+			c.fail(o, at+".by", "", "%q is no principal; expected a name, or {name} of the path", choice.By)
+		}
+	}
 }
 
 // segments checks the positions of wildcards. Patterns are matched segment by segment, so

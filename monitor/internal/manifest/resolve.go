@@ -75,6 +75,9 @@ func (r *Resolved) policyNames() []string {
 		references = append(references, conduit.Policy)
 		for _, path := range conduit.Paths {
 			references = append(references, path.Policy)
+			for _, choice := range path.Choices {
+				references = append(references, choice.Policy)
+			}
 		}
 	}
 	for _, task := range r.Tasks {

@@ -77,12 +77,17 @@ func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, er
 	}
 	var rules []catalog.Rule
 	for _, path := range conduit.Paths {
-		rules = append(rules, catalog.Rule{
+		rule := catalog.Rule{
 			Set: catalog.NameIn(pipeline, conduit.Name), Kind: kind,
 			Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress, Directory: conduit.Directory,
 			Type: conduit.Type, Path: path.Path,
 			Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
-		})
+		}
+		for _, choice := range path.Choices {
+			rule.Choices = append(rule.Choices, catalog.Choice{By: choice.By,
+				Policy: catalog.Reference{Policy: choice.Policy.Name, Arguments: choice.Policy.Arguments}})
+		}
+		rules = append(rules, rule)
 	}
 	return rules, nil
 }

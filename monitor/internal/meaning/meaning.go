@@ -54,6 +54,9 @@ func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 			if rule.Path.Policy != nil {
 				reached[rule.Path.Policy.Name] = true
 			}
+			for _, choice := range rule.Path.Choices {
+				reached[choice.Policy.Name] = true
+			}
 		}
 	}
 	for _, p := range bundle.EnforcedPolicies() {

@@ -38,6 +38,8 @@ func init() { // the functions refer to the table's type by way of player.do
 		"facts":      (*player).changesFacts,
 		"ingest":     (*player).ingests,
 		"background": (*player).follows,
+		"choices":    func(p *player, _ string) string { p.withChoices(); return "" },
+		"choose":     (*player).chooses,
 		"mode":       (*player).setsMode,
 		"run":        (*player).runs,
 		"restart":    (*player).restarts,

@@ -45,7 +45,7 @@ func (p *Pipeline) open(opening *metrics.Interception, request sandbox.OpenReque
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "neither a conduit nor part of the task's runtime"}
 	}
 	if !request.New && !p.services.View.IsCatalogued(conduit.Name, request.Device, request.Inode) {
-		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
+		reason := "this file is not a document that was catalogued; shai ingest catalogues it"
 		p.refused(metrics.Changed, who.Subject, "open", conduit.Name, reason, opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
 	}

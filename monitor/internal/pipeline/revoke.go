@@ -120,6 +120,25 @@ func (p *Pipeline) staleHolders(classes []uint32) map[string]bool {
 	return holders
 }
 
+// EndWithout ends, with immediate revocation, the sessions that have one class and not another, into
+// which a document has moved. It returns their number. The caller holds Binding.
+func (p *Pipeline) EndWithout(from, to uint32) (reset int) {
+	if p.spec.Revocation != revokeAtOnce {
+		return 0
+	}
+	lost := map[string]bool{}
+	for _, s := range p.live() {
+		holds := s.bound()
+		if holds == nil || !holds.holdsClass(from) {
+			continue
+		}
+		if now := p.setOf(holds.subject.Instance); now == nil || !now.holdsClass(to) {
+			lost[holds.subject.Instance] = true
+		}
+	}
+	return p.endInstances(lost)
+}
+
 // EndMoved ends sessions whose address is in another region than when they began: those
 // without a user, so that nobody logs in to the former region, and with immediate revocation
 // also those with one, whose number it returns. Called after Follow, which tells supervisors

@@ -90,6 +90,8 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"GET /v1/audit/verification":                    h.verify,
 		"POST /v1/facts":                                h.facts,
 		"POST /v1/documents":                            h.ingest,
+		"GET /v1/documents/policy":                      h.itemPolicy,
+		"PUT /v1/documents/policy":                      h.choosePolicy,
 		"PUT /v1/pipelines/{pipeline}/mode":             h.mode,
 		"POST /v1/pipelines/{pipeline}/tasks/{do}":      h.task,
 		"GET /v1/pipelines/{pipeline}/tasks/{task}/log": h.taskLog,

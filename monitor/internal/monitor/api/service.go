@@ -76,6 +76,15 @@ type Calls interface {
 	// catalogued before an error, or before ctx ends, stays so. progress is as for Analyze.
 	Ingest(ctx context.Context, request IngestRequest, progress func(Progress)) (IngestResult, error)
 
+	// ItemPolicy returns the policy of one document, and what can be chosen for it, or NotFound.
+	ItemPolicy(ctx context.Context, conduit string) (ItemPolicy, error)
+
+	// ChoosePolicy gives one document the policy that a principal has chosen and signed: durably,
+	// and while the pipeline permits it. The problem has the status Denied if the signature is not
+	// the principal's, or if the pipeline does not permit the choice, and Conflict if the nonce is
+	// not that of the document as it is.
+	ChoosePolicy(ctx context.Context, request ChoiceRequest) (ChoiceResult, error)
+
 	// SetMode switches a pipeline's mode: "baseline", "dynamic", "dynamic-lazy", "shai" or "audit".
 	SetMode(ctx context.Context, pipeline, mode string) (PipelineStatus, error)
 

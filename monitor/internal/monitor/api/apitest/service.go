@@ -257,6 +257,27 @@ func (s *Service) Ingest(_ context.Context, request api.IngestRequest, progress 
 	return result, nil
 }
 
+// ItemPolicy implements [api.Service].
+func (s *Service) ItemPolicy(_ context.Context, conduit string) (api.ItemPolicy, error) {
+	return api.ItemPolicy{Pipeline: "syse", Conduit: conduit, Number: 17, Policy: `friends(owner: "alice")`,
+			Nonce: "2b2e", Choices: []api.PolicyChoice{{Principal: "alice", Policy: `private(owner: "alice")`},
+				{Principal: "alice", Policy: `friends(owner: "alice")`}, {Principal: "carol", Policy: "hidden()"}}},
+		s.call("item policy %s", conduit)
+}
+
+// ChoosePolicy implements [api.Service].
+func (s *Service) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	item, err := s.ItemPolicy(ctx, request.Conduit)
+	if err != nil {
+		return api.ChoiceResult{}, err
+	}
+	before := item.Policy
+	item.Policy, item.ChosenBy, item.Nonce = request.Policy, request.Principal, "2b2f"
+	return api.ChoiceResult{ItemPolicy: item, Before: before, SessionsReset: 1},
+		s.call("choose %s for %s as %s with %s: %s", request.Policy, request.Conduit, request.Principal, request.Nonce,
+			request.Signature)
+}
+
 // ChangeFacts implements [api.Service].
 func (s *Service) ChangeFacts(_ context.Context, change api.FactChange) (api.FactResult, error) {
 	return api.FactResult{Removed: len(change.Remove), Added: len(change.Add), Instances: 1, DurationMicroseconds: 310},

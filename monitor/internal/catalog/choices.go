@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"shai.dev/monitor/internal/pattern"
+	"shai.dev/monitor/policy"
+)
+
+// Choice lets a principal give one conduit of a rule another policy than the rule's.
+type Choice struct {
+	By     string    `json:"by"` // the principal; may contain {name}, as the arguments of a policy
+	Policy Reference `json:"policy"`
+}
+
+// Item is what can be chosen for one conduit.
+type Item struct {
+	Set     string
+	Number  uint32
+	Policy  Reference // in force
+	By      string    // who has chosen it; "" if it is the rule's
+	Choices []Choice  // those that the bundle permits, for this conduit
+	Nonce   string    // stands for this conduit as it is: a choice is signed with it, and changes it
+}
+
+// chosen is a principal's choice on disk. It is in force while the bundle permits it.
+type chosen struct {
+	By     string    `json:"by"`
+	Policy Reference `json:"policy"`
+	Times  uint64    `json:"times"` // how often something was chosen for the conduit
+}
+
+// ErrOutdated says that something else was chosen meanwhile, or that nothing can be.
+var ErrOutdated = errors.New("the choice is about something else than the document as it is now")
+
+// ErrNotPermitted says that no rule lets the principal choose the policy.
+var ErrNotPermitted = errors.New("the pipeline does not let this principal choose this policy")
+
+// String returns the reference as policies are shown: `private(owner: "alice")`.
+func (r Reference) String() string {
+	var arguments []string
+	for _, parameter := range sortedKeys(r.Arguments) {
+		arguments = append(arguments, fmt.Sprintf("%s: %q", parameter, r.Arguments[parameter]))
+	}
+	return r.Policy + "(" + strings.Join(arguments, ", ") + ")"
+}
+
+// keyIdentity is the place of a random text in the bucket meta, which no other catalog has.
+var keyIdentity = []byte("identity")
+
+// identify gives a catalog its identity.
+func identify(tx *bbolt.Tx) error {
+	if tx.Bucket(bucketMeta).Get(keyIdentity) != nil {
+		return nil
+	}
+	identity := make([]byte, 32)
+	if _, err := rand.Read(identity); err != nil {
+		return err
+	}
+	l := openLedger(tx)
+	return errors.Join(l.bucket(bucketMeta).Put(keyIdentity, identity), l.close())
+}
+
+// nonce returns the text that stands for a conduit after a number of choices. Nobody knows it who
+// has not got it from this catalog.
+func nonce(tx *bbolt.Tx, id uint32, name string, times uint64) string {
+	sum := hmac.New(sha256.New, tx.Bucket(bucketMeta).Get(keyIdentity))
+	sum.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, id), times))
+	sum.Write([]byte(name))
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// choicesFor returns the choices of a rule for a conduit whose path has given the holes values.
+func (r Rule) choicesFor(holes map[string]string) []Choice {
+	var filled []Choice
+	for _, one := range r.Choices {
+		filled = append(filled, Choice{By: pattern.Substitute(one.By, holes),
+			Policy: Reference{one.Policy.Policy, pattern.Fill(one.Policy.Arguments, holes)}})
+	}
+	return filled
+}
+
+// permits reports whether choices contain one. There is no other way to give a conduit a policy of
+// its own.
+func permits(choices []Choice, by string, reference Reference) bool {
+	for _, one := range choices {
+		if one.By == by && one.Policy.key() == reference.key() {
+			return true
+		}
+	}
+	return false
+}
+
+// checkChoices refuses choices that could not be made.
+func (r *ruleset) checkChoices(p pattern.Pattern, rule Rule) error {
+	for _, one := range rule.Choices {
+		if !rule.Ingress || rule.Kind != policy.FileConduit || rule.Directory {
+			return fmt.Errorf("path %s: only single files of ingress conduits have choices", rule.Path)
+		}
+		template := r.templates[one.Policy.Policy]
+		if template == nil {
+			return fmt.Errorf("path %s: policy %q of a choice does not exist", rule.Path, one.Policy.Policy)
+		}
+		if _, err := template.Bind(one.Policy.Arguments); err != nil {
+			return fmt.Errorf("path %s: choice: %w", rule.Path, err)
+		}
+		references := map[string]string{"by": one.By}
+		if err := errors.Join(p.CheckReferences(one.Policy.Arguments), p.CheckReferences(references)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedChoice returns what was chosen for a name.
+func storedChoice(tx *bbolt.Tx, name string) (stored chosen, err error) {
+	if text := tx.Bucket(bucketChoices).Get([]byte(name)); text != nil {
+		if err := json.Unmarshal(text, &stored); err != nil {
+			return chosen{}, fmt.Errorf("read the choice for %s: %w", name, err)
+		}
+	}
+	return stored, nil
+}
+
+// covered is a conduit's name under the rules.
+type covered struct {
+	at       int // of the rule
+	rule     *Rule
+	holes    map[string]string // what the path gives them
+	choice   chosen            // what was chosen, if isChosen
+	isChosen bool              // and the rule permits it
+}
+
+// cover finds the rule for a name, and what was chosen for it; ok is false without a rule.
+func (r *ruleset) cover(tx *bbolt.Tx, name string) (c covered, ok bool, err error) {
+	c.at, c.holes = pattern.MostSpecific(r.patterns, name)
+	if c.at < 0 {
+		return covered{}, false, nil
+	}
+	c.rule = &r.bundle.Rules[c.at]
+	if len(c.rule.Choices) == 0 {
+		return c, true, nil
+	}
+	c.choice, err = storedChoice(tx, name)
+	c.isChosen = err == nil && permits(c.rule.choicesFor(c.holes), c.choice.By, c.choice.Policy)
+	return c, true, err
+}
+
+// reference returns the policy.
+func (c covered) reference() Reference {
+	if c.isChosen {
+		return c.choice.Policy
+	}
+	return Reference{c.rule.Policy.Policy, pattern.Fill(c.rule.Policy.Arguments, c.holes)}
+}
+
+// Item returns what can be chosen for a registered conduit; ok is false if there is none of this
+// name with a policy.
+func (c *Catalog) Item(name string) (item Item, ok bool) {
+	err := c.database.View(func(tx *bbolt.Tx) (err error) {
+		item, ok, err = c.state.Load().item(tx, name)
+		return err
+	})
+	return item, ok && err == nil
+}
+
+func (s *State) item(tx *bbolt.Tx, name string) (item Item, ok bool, err error) {
+	key := tx.Bucket(bucketNames).Get([]byte(name))
+	if len(key) != 4 {
+		return Item{}, false, nil
+	}
+	c, ok, err := s.rules.cover(tx, name)
+	if !ok || err != nil {
+		return Item{}, false, err
+	}
+	item = Item{Set: c.rule.Set, Number: binary.BigEndian.Uint32(key), Policy: c.reference(),
+		Choices: c.rule.choicesFor(c.holes)}
+	item.Nonce = nonce(tx, item.Number, name, c.choice.Times)
+	if c.isChosen {
+		item.By = c.choice.By
+	}
+	return item, true, nil
+}
+
+// Choose gives a conduit the policy that a principal has chosen, in one durable step, and moves it
+// to another class. The choice is the name's: it outlives new content and bundles, and is in force
+// while the bundle permits it. The caller has verified that the principal has signed it with this
+// nonce, which is of no use afterwards. It fails with ErrOutdated if the nonce is not that of the
+// conduit, and with ErrNotPermitted.
+func (c *Catalog) Choose(name, by string, reference Reference, withNonce string) (*Change, error) {
+	return c.commit("choose a policy", func(d *draft) error {
+		item, ok, err := d.next.item(d.tx, name)
+		if err != nil {
+			return err
+		}
+		if !ok || !hmac.Equal([]byte(item.Nonce), []byte(withNonce)) {
+			return ErrOutdated
+		}
+		if !permits(item.Choices, by, reference) {
+			return ErrNotPermitted
+		}
+		stored, err := storedChoice(d.tx, name)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(chosen{By: by, Policy: reference, Times: stored.Times + 1})
+		if err != nil {
+			return err
+		}
+		if err := d.ledger.bucket(bucketChoices).Put([]byte(name), text); err != nil {
+			return err
+		}
+		return d.reclassify([]string{name})
+	})
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
+)
+
+// ItemPolicy implements [api.Service].
+func (m *Monitor) ItemPolicy(_ context.Context, conduit string) (api.ItemPolicy, error) {
+	item, ok := m.catalog.Item(conduit)
+	if !ok {
+		return api.ItemPolicy{}, noItem(conduit)
+	}
+	return itemPolicy(conduit, item), nil
+}
+
+func noItem(conduit string) error {
+	return api.NotFound("policy of "+conduit, "give the path that the pipeline has; shai ingest catalogues a file",
+		"it is no document that is catalogued")
+}
+
+func itemPolicy(conduit string, item catalog.Item) api.ItemPolicy {
+	name, _, _ := strings.Cut(item.Set, "/")
+	out := api.ItemPolicy{Pipeline: name, Conduit: conduit, Number: item.Number, Policy: item.Policy.String(),
+		ChosenBy: item.By, Choices: []api.PolicyChoice{}, Nonce: item.Nonce}
+	for _, one := range item.Choices {
+		out.Choices = append(out.Choices, api.PolicyChoice{Principal: one.By, Policy: one.Policy.String()})
+	}
+	return out
+}
+
+// ChoosePolicy implements [api.Service]. For sessions that begin, the choice is one step, like a
+// change of facts.
+func (m *Monitor) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	result, err := m.choosePolicy(ctx, request)
+	event := audit.Event{Kind: audit.Document, Principal: request.Principal, Operation: "choose",
+		Pipeline: result.Pipeline, Conduit: request.Conduit, Policy: request.Policy, Allowed: err == nil,
+		Reason: "before: " + result.Before}
+	if err != nil {
+		event.Kind, event.Reason = audit.Denial, err.Error()
+	}
+	m.record(event)
+	return result, err
+}
+
+func (m *Monitor) choosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	item, ok := m.catalog.Item(request.Conduit)
+	if !ok {
+		return api.ChoiceResult{}, noItem(request.Conduit)
+	}
+	result := api.ChoiceResult{ItemPolicy: itemPolicy(request.Conduit, item), Before: item.Policy.String()}
+	if err := m.verifyChoice(result.Pipeline, request); err != nil {
+		return result, err
+	}
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
+	change, err := m.catalog.Choose(request.Conduit, request.Principal, chosenPolicy(item, request), request.Nonce)
+	if err != nil && !errors.Is(err, catalog.ErrView) {
+		return result, refusedChoice(item, request, err)
+	}
+	defer m.outdate()()
+	result.SessionsReset, err = m.followMove(ctx, change)
+	if err != nil {
+		m.logger.Error("the monitor decides on a document when it is read", "conduit", request.Conduit, "error", err)
+	}
+	if item, ok = m.catalog.Item(request.Conduit); ok {
+		result.ItemPolicy = itemPolicy(request.Conduit, item)
+	}
+	return result, nil
+}
+
+// verifyChoice checks who makes a choice, by the key with which he logs in.
+func (m *Monitor) verifyChoice(pipeline string, request api.ChoiceRequest) error {
+	key, known := m.state().PrincipalKey(request.Principal)
+	signature, err := hex.DecodeString(request.Signature)
+	if !known || err != nil || !ed25519.Verify(key, api.SignedChoice(pipeline, request), signature) {
+		return api.Denied("choose a policy", "sign the choice with the key with which this principal logs in",
+			"the signature is not of principal %q and this choice", request.Principal)
+	}
+	return nil
+}
+
+// chosenPolicy returns the policy that a request names, if it is one of the choices for the item.
+// Any other one is not permitted.
+func chosenPolicy(item catalog.Item, request api.ChoiceRequest) catalog.Reference {
+	for _, one := range item.Choices {
+		if one.By == request.Principal && one.Policy.String() == request.Policy {
+			return one.Policy
+		}
+	}
+	return catalog.Reference{}
+}
+
+func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) error {
+	switch {
+	case errors.Is(err, catalog.ErrOutdated):
+		return api.Conflict("choose a policy", "ask for the document's policy again, and sign what it says",
+			"something else was chosen for the document meanwhile, or its content is new")
+	case errors.Is(err, catalog.ErrNotPermitted):
+		var permitted []string
+		for _, one := range item.Choices {
+			if one.By == request.Principal {
+				permitted = append(permitted, one.Policy.String())
+			}
+		}
+		remedy := "add a choice to the path of the conduit, in the Pipeline"
+		if len(permitted) > 0 {
+			remedy = "choose " + strings.Join(permitted, " or ")
+		}
+		return api.Denied("choose a policy", remedy, "the pipeline does not let %q choose %s for %s", request.Principal,
+			request.Policy, request.Conduit)
+	}
+	return err
+}
+
+// followMove lets analyses and live sessions follow a document that has moved to another class. It
+// decides at once for the instances with sessions; others are decided on in the background. It
+// returns the number of sessions that have ended. Called with changing and Binding held.
+func (m *Monitor) followMove(ctx context.Context, change *catalog.Change) (reset int, err error) {
+	m.postpone(change)
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
+		p := m.pipelines[name]
+		failures = append(failures, m.decideForActive(ctx, p, change.Classes))
+		for _, move := range change.Moved {
+			reset += p.EndStale([]uint32{move.To})
+			reset += p.EndWithout(move.From, move.To)
+		}
+		settle(p)
+	}
+	return reset, errors.Join(failures...)
+}
+
+// decideForActive decides on classes for the instances with sessions. Called with changing and
+// Binding held.
+func (m *Monitor) decideForActive(ctx context.Context, p *pipeline.Pipeline, classes []uint32) error {
+	known := m.analyses[p.Name()]
+	if len(classes) == 0 || known == nil || known.result == nil || known.plan != p.Plan() ||
+		!known.result.Current(m.state()) {
+		return nil
+	}
+	next, affected, err := known.result.Decide(ctx, m.state(), classes, p.ActiveInstances(),
+		analysis.Options{Now: time.Now()})
+	if err != nil {
+		return fmt.Errorf("extend the analysis of pipeline %s: %w", p.Name(), err)
+	}
+	m.setAnalysis(p.Name(), &analyzed{plan: known.plan, result: next, report: known.report})
+	m.rescheduleExpiry()
+	if _, err := p.Replace(affected); err != nil {
+		return err
+	}
+	publish(p, affected)
+	return nil
+}
