@@ -67,6 +67,8 @@ FREE = {
     "Pipeline.conduits[].access.read[]": MONITOR,
     "Pipeline.conduits[].access.write[]": MONITOR,
     "Pipeline.conduits[].listen": RULES,
+    "Pipeline.conduits[].paths[].choices[].by": MONITOR,
+    "Pipeline.conduits[].paths[].choices[].policy.arguments{}": MONITOR,
     "Pipeline.conduits[].paths[].path": MONITOR,
     "Pipeline.conduits[].paths[].policy.arguments{}": MONITOR,
     "Pipeline.conduits[].policy.arguments{}": MONITOR,
