@@ -89,8 +89,12 @@ func TestNoDecisionTellsConduitsOfAClassApart(t *testing.T) {
 		groups := make(map[string][]string)
 		for i := range 6 {
 			name := fmt.Sprint("/d/", i)
-			record, ok, err := rules.classRecordOf(name, facts, rules.bind)
+			found, ok, err := rules.cover(nil, name) // no rule has choices
 			if err != nil || !ok {
+				t.Fatal(err)
+			}
+			record, err := rules.classRecordOf(name, found, facts, rules.bind)
+			if err != nil {
 				t.Fatal(err)
 			}
 			groups[record.key()] = append(groups[record.key()], name)
@@ -228,7 +232,11 @@ func TestOtherPoliciesTellDocumentsApart(t *testing.T) {
 		var keys []string
 		var allowed []bool
 		for _, name := range []string{"/d/1", "/d/2"} {
-			record, _, err := rules.classRecordOf(name, facts, rules.bind)
+			found, _, err := rules.cover(nil, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record, err := rules.classRecordOf(name, found, facts, rules.bind)
 			if err != nil {
 				t.Fatal(err)
 			}
