@@ -140,7 +140,7 @@ func (c *composer) arguments(d *Declaration, include *Include, target *Declarati
 		mistakes = append(mistakes, newError(c.files[d], at, CodeInclude, "", hint, format, arguments...))
 	}
 	if len(include.arguments) != len(target.Parameters) {
-		fail(include.Range, "", "%s takes %s, and gets %d arguments", include.Name, target.signature(),
+		fail(include.Range, "give it "+include.Name+target.signature(), "%s takes %s, and gets %d arguments", include.Name, target.signature(),
 			len(include.arguments))
 		return nil, mistakes
 	}
@@ -157,7 +157,7 @@ func (c *composer) arguments(d *Declaration, include *Include, target *Declarati
 			fail(argument.rangeOf(), "give a parameter of this policy, a text, a number or a time",
 				"%s cannot be the argument of an include", argument)
 		case kind != target.Types[i]:
-			fail(argument.rangeOf(), "", "parameter %s of %s is %s, and %s is %s", target.Parameters[i], include.Name,
+			fail(argument.rangeOf(), "give it a value of this type", "parameter %s of %s is %s, and %s is %s", target.Parameters[i], include.Name,
 				article(target.Types[i]), argument, article(kind))
 		}
 	}

@@ -89,11 +89,11 @@ b.pol:1:19: policy c includes itself: c includes a includes b includes c; remove
 a.pol:1:33: there is no policy library/privat to include; did you mean library/private?
 a.pol:1:54: there is no policy q to include; declare it in the same files, or include one of the standard library, such as library/friends(owner)`},
 		{[]string{`policy a(owner, end: time) includes library/friends(), library/expiry(owner), library/expiry(ende), library/friends(K), library/friends(7) { }`},
-			`a.pol:1:37: library/friends takes (owner), and gets 0 arguments
-a.pol:1:71: parameter end of library/expiry is a time, and owner is a string
+			`a.pol:1:37: library/friends takes (owner), and gets 0 arguments; give it library/friends(owner)
+a.pol:1:71: parameter end of library/expiry is a time, and owner is a string; give it a value of this type
 a.pol:1:94: policy a has no parameter ende; did you mean end?
 a.pol:1:117: K cannot be the argument of an include; give a parameter of this policy, a text, a number or a time
-a.pol:1:137: parameter owner of library/friends is a string, and 7 is an integer`},
+a.pol:1:137: parameter owner of library/friends is a string, and 7 is an integer; give it a value of this type`},
 		{[]string{`policy a includes b { }`, `policy b { }`, `policy b { }`},
 			`a.pol:1:19: policy b is declared in b.pol and in c.pol; rename one of them`},
 		{[]string{`policy a includes b { }`, `policy b { read :- skeyIs("a"). }`},

@@ -50,14 +50,14 @@ func (p *prover) unread(taint Label, demanded duty) string {
 	}
 	only := rule.onlySome("read", "read")
 	switch {
-	case rule.whom() == "nobody":
+	case rule.Whom() == "nobody":
 		return only
 	case len(taint.duties) == 0:
 		return only + "; the task may pass what it reads on to anybody"
 	}
 	held := taint.duties[0]
 	p.fails(func() bool { return p.ruleAtLeast(held.rule(), rule) })
-	return only + "; " + p.mismatch(held.rule().soleReader(), "what the task holds is for "+held.rule().whom())
+	return only + "; " + p.mismatch(held.rule().soleReader(), "what the task holds is for "+held.rule().Whom())
 }
 
 // unkept returns why a written conduit does not keep a taint's duty.
@@ -74,7 +74,7 @@ func (p *prover) unkept(held duty, target Conduit) string {
 		return "what the task writes is protected " + held.lasting() + title + ", what derives from it there " +
 			lasting + " (" + read.owner().title() + ")"
 	}
-	return "what the task writes is for " + held.rule().whom() + " only" + title + "; " + read.whom() +
+	return "what the task writes is for " + held.rule().Whom() + " only" + title + "; " + read.Whom() +
 		" may read it (" + read.owner().title() + ")"
 }
 
@@ -84,7 +84,7 @@ func (p *prover) unmetRule(rule Rule, verb, participle string) string {
 	only, session := rule.onlySome(verb, participle), p.environment.Session
 	var said string
 	switch {
-	case rule.whom() == "nobody":
+	case rule.Whom() == "nobody":
 	case session == nil || session.Principal == "":
 		said = p.mismatch("", "nobody is authenticated")
 	case p.failure.literal != nil && p.failure.literal.op == opRegion && session.Region == "":

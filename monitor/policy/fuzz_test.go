@@ -63,6 +63,9 @@ func checkErrors(t *testing.T, err error, text []byte) {
 			mistake.Message == "" {
 			t.Fatalf("misplaced: %v", mistake)
 		}
+		if mistake.Expected == "" && mistake.Hint == "" || mistake.Code == "" {
+			t.Fatalf("the error has no remedy: %+v", mistake)
+		}
 	}
 }
 

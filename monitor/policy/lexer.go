@@ -141,7 +141,7 @@ func (l *lexer) stray() (token, *Error) {
 	if character == utf8.RuneError && size == 1 {
 		return token{}, l.failure(position, "", "save the file as UTF-8", "byte %#02x is not UTF-8", l.text[l.offset-1])
 	}
-	hint := ""
+	hint := "remove it, or write it within a string"
 	switch character {
 	case '\'', '‘', '’', '“', '”':
 		hint = `strings stand in straight double quotes, "like this"`
@@ -217,9 +217,8 @@ func (l *lexer) quoted() (token, *Error) {
 			"the string %s has an invalid escape", taken)
 	}
 	if len(text) > MaxString {
-		mistake := l.failure(position, "", "", "the string has %d bytes, the limit is %d", len(text), MaxString)
-		mistake.Limit = ErrStringTooLong
-		return token{}, mistake
+		mistake := l.failure(position, "", "use a shorter one", "the string has %d bytes, the limit is %d", len(text), MaxString)
+		return token{}, mistake.limited(ErrStringTooLong)
 	}
 	taken.value = String(text)
 	return taken, nil

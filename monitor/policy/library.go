@@ -29,6 +29,28 @@ func LibraryTemplate(name string) (*Template, bool) {
 	return library()[i], true
 }
 
+// LibraryText returns the source of one standard policy, with what its comments say of it.
+func LibraryText(name string) (string, bool) {
+	text, err := libraryTexts.ReadFile("library/" + name + ".pol")
+	return string(text), err == nil
+}
+
+// About returns the comments that stand before a policy, as lines.
+func (t *Template) About() []string {
+	return slices.DeleteFunc(slices.Clone(t.declaration.comments), func(line string) bool {
+		return strings.HasPrefix(line, "SPDX-License-Identifier:")
+	})
+}
+
+// ParameterTypes returns the types of the parameters, in order: string, integer or time.
+func (t *Template) ParameterTypes() []string {
+	types := make([]string, len(t.types))
+	for i, kind := range t.types {
+		types[i] = typeNames[kind]
+	}
+	return types
+}
+
 // libraryDeclarations are the library's policies in their source form, by name.
 var libraryDeclarations = sync.OnceValue(func() map[string]*Declaration {
 	declarations := map[string]*Declaration{}

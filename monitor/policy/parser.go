@@ -95,7 +95,7 @@ func (p *parser) mistake(position Position, expected, hint, format string, argum
 }
 
 func (p *parser) failLimit(position Position, limit error, format string, arguments ...any) {
-	p.record(p.mistake(position, "", "divide it", format, arguments...).limited(limit))
+	p.record(p.mistake(position, "", "use fewer of them, or divide the policy", format, arguments...).limited(limit))
 	panic(abandoned{})
 }
 
@@ -209,7 +209,7 @@ func (p *parser) parameters(declaration *Declaration) {
 				p.fail(p.token.position, "another name", "", "the word %s cannot name a parameter", name)
 			}
 			if slices.Contains(declaration.Parameters, name) {
-				p.fail(p.token.position, "", "", "parameter %s is declared twice", name)
+				p.fail(p.token.position, "", "rename one of them", "parameter %s is declared twice", name)
 			}
 			if len(declaration.Parameters) == MaxArguments {
 				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters",

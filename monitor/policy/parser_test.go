@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		{`read.`, "1:5: the clause has no body, expected `:-`; a rule that always holds is written `read :- true.`"},
 		{``, "1:1: the text holds no policy, expected `policy` or a clause such as `read :- sKeyIs(\"alice\").`"},
 		{`policy p(read) { }`, "1:10: the word read cannot name a parameter, expected another name"},
-		{`policy p(a, a) { }`, "1:13: parameter a is declared twice"},
+		{`policy p(a, a) { }`, "1:13: parameter a is declared twice; rename one of them"},
 		{`policy p(a: date) { }`, "1:13: unexpected `date` as a parameter's type, expected `string`, `integer` or `time`"},
 		{`policy p { read :- true. } policy p { }`,
 			"1:35: policy p is declared twice, first on line 1; rename one of them"},
@@ -74,6 +74,9 @@ func TestMistakes(t *testing.T) {
 		if !errors.As(err, &first) {
 			t.Errorf("%s: no *Error in %v", test.text, err)
 			continue
+		}
+		if first.Expected == "" && first.Hint == "" || first.Code == "" || first.To == (Position{}) {
+			t.Errorf("%s: the error has no remedy, code or end: %+v", test.text, first)
 		}
 		if got := strings.TrimPrefix(first.Error(), "t.pol:"); got != test.want {
 			t.Errorf("%s\n got %s\nwant %s", test.text, got, test.want)

@@ -10,8 +10,8 @@ import (
 // Rules in a person's words: "bob, or whoever "friends/bob" lists as friend". A literal
 // without a phrase here is quoted from the source.
 
-// whom returns who satisfies a rule.
-func (r Rule) whom() string {
+// Whom returns who satisfies the rule, in words: "bob, or whoever "friends/bob" lists as friend".
+func (r Rule) Whom() string {
 	clauses := r.compiled().clauses
 	if len(clauses) == 0 {
 		return "nobody"
@@ -42,7 +42,7 @@ func (p *Policy) title() string {
 // onlySome returns who alone may access "it". participle is that of the verb.
 func (r Rule) onlySome(verb, participle string) string {
 	title := " (" + r.owner().title() + ")"
-	switch whom := r.whom(); {
+	switch whom := r.Whom(); {
 	case whom == "nobody":
 		return "nobody may " + verb + " it" + title
 	case strings.HasPrefix(whom, "anybody "):

@@ -17,9 +17,10 @@ import (
 )
 
 func (p *program) policyCommand() *cobra.Command {
-	return group("policy", "Check, test, compare and format policies, and choose the policy of one document",
+	return group("policy", "Check, lint, test, compare and format policies, and choose the policy of one document",
 		p.policyCheckCommand(), p.policyLintCommand(), p.policyFormatCommand(), p.policyTestCommand(),
-		p.policyEvalCommand(), p.policyCompareCommand(), p.policyChoicesCommand(), p.policySetCommand())
+		p.policyEvalCommand(), p.policyCompareCommand(), p.policyChoicesCommand(), p.policySetCommand(),
+		p.policyLibraryCommand())
 }
 
 // finding is one error and its position.

@@ -3,6 +3,7 @@
 package factsource
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
 )
 
 // friendDeclared declares r(string) and friend(string), the latter of friends/{user} only.
@@ -79,4 +81,23 @@ func TestFetchedFactsThatContradictTheirDeclarations(t *testing.T) {
 	wrong := entry(t, store, "add", "c", `["x", "y"]`)
 	fails(t, source, position, fmt.Sprintf(`entry %s: "c" says r: the tuple ("x", "y") has 2 values`, wrong))
 	do(t, store, "XDEL", "facts", wrong)
+}
+
+// FuzzDeclaredStatements reads any text as a fact file: what is accepted is as declared.
+func FuzzDeclaredStatements(f *testing.F) {
+	f.Add([]byte(statement))
+	f.Add([]byte(`{"conduit":"friends/alice","says":"friend","tuples":[["bob"]]}` + "\n\n" + `{"conduit":"c","says":"r","tuples":[["x"]]}`))
+	f.Add([]byte(`{"conduit":"c","says":"r","tuples":[[{"time":"2027-01-01T00:00:00Z"},-9223372036854775808,null]]}`))
+	declared := manifest.FactSourceSpec{Relations: friendDeclared}.Declared()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		facts, err := ReadStatements(bytes.NewReader(text), "f", declared)
+		if err != nil {
+			return
+		}
+		for _, fact := range facts {
+			if err := declared.Check(fact.Conduit, fact.Relation, policy.NewTuple(fact.Arguments...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -41,8 +41,8 @@ func (s *Set) Report() (Report, error) {
 	c.check(s.objects)
 	report := Report{
 		Surroundings: c.around, Composed: c.composed,
-		Errors:       append(slices.Clone(s.errors), c.errors...).inOrder(),
-		Warnings:     c.warnings.inOrder(), Parameters: map[string][]string{},
+		Errors:   append(slices.Clone(s.errors), c.errors...).inOrder(),
+		Warnings: c.warnings.inOrder(), Parameters: map[string][]string{},
 	}
 	for name, template := range c.templates {
 		report.Parameters[name] = template.Parameters()
