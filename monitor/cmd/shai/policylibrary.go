@@ -71,7 +71,7 @@ func libraryPolicyOf(template *policy.Template) libraryPolicy {
 	for i, name := range template.Parameters() {
 		one.Parameters = append(one.Parameters, libraryParameter{name, types[i]})
 	}
-	if err := template.CheckSupplied(policy.GrantOpen); err != nil {
+	if err := template.CheckSupplied(); err != nil {
 		one.Refused = err.Error()
 	}
 	return one

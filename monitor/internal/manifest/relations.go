@@ -157,6 +157,9 @@ func (c *checker) surroundings(objects []*object) policy.Surroundings {
 			speakers.names[Attributes+o.name] = true
 		case *Pipeline:
 			speakers.pipeline(value.Spec)
+			// What is written to a typed conduit may become facts, which no source declares.
+			around.Complete = around.Complete &&
+				!slices.ContainsFunc(value.Spec.Conduits, func(c Conduit) bool { return c.Type != "" })
 		}
 	}
 	around.Complete = around.Complete && sources > 0

@@ -148,7 +148,7 @@ func (r *reader) conduit(at string, c *conduit) policy.Conduit {
 	if c == nil {
 		return policy.Conduit{Name: defaultName, Kind: policy.FileConduit}
 	}
-	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Length: int64(c.Length), Type: c.Type,
+	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Length: int64(c.Length), Measured: true, Type: c.Type,
 		Internal: c.Internal}
 	// Of an unknown kind an error is there already.
 	out.Kind, _ = policy.ParseConduitKind(c.Kind)
