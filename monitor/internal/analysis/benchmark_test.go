@@ -129,6 +129,38 @@ func BenchmarkUnfriending(b *testing.B) {
 	}
 }
 
+// BenchmarkFactChange measures the same for each kind of change, with the limit of the monitor.
+// What it leaves is decided in the background.
+func BenchmarkFactChange(b *testing.B) {
+	plan, c := populated(b)
+	friend := friendship(b, c, userName(0))
+	blocked := fact("blacklist/de", "blocked", "/corpus/public/0")
+	for _, one := range []struct {
+		name string
+		make func() (*catalog.Change, error)
+	}{
+		{"a friend less", func() (*catalog.Change, error) { return removeFacts(c, friend) }},
+		{"a friend more", func() (*catalog.Change, error) { return addFacts(c, friend) }},
+		{"a document blocked", func() (*catalog.Change, error) { return addFacts(c, blocked) }},
+		{"a document no longer blocked", func() (*catalog.Change, error) { return removeFacts(c, blocked) }},
+		{"a user more", func() (*catalog.Change, error) { return addFacts(c, fact("population", "home", "new", "de")) }},
+		{"a user less", func() (*catalog.Change, error) { return removeFacts(c, fact("population", "home", "new", "de")) }},
+	} {
+		result := fullRun(b, plan, c)
+		change, err := one.make()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(one.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := result.Update(b.Context(), change, Options{Now: now, Limit: 256}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // friendship is one of a user's.
 func friendship(b *testing.B, c *catalog.Catalog, user string) policy.Fact {
 	b.Helper()

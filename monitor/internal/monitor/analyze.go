@@ -184,7 +184,10 @@ func (m *Monitor) loadAnalysis(p *pipeline.Pipeline) error {
 	if err := p.Remember(); err != nil {
 		return err
 	}
-	result, err := storedAnalysis(m.analysisPath(p.Name()), p.Plan(), m.state())
+	result, overtaken, err := storedAnalysis(m.analysisPath(p.Name()), p.Plan(), m.state())
+	if overtaken {
+		m.overtaken[p.Name()] = true
+	}
 	if result == nil || err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func (m *Monitor) rescheduleExpiry() {
 	}
 }
 
-// watchExpiry removes time-limited accesses from the capability sets when they expire,
-// until ctx ends.
+// watchExpiry removes time-limited accesses from the capability sets when they expire, and adds
+// those that begin, until ctx ends.
 func (m *Monitor) watchExpiry(ctx context.Context) {
 	for {
 		timer := time.NewTimer(m.nextExpiry())
@@ -61,7 +61,7 @@ func (m *Monitor) nextExpiry() time.Duration {
 	return wait
 }
 
-// expire replaces the analyses with accesses that have expired by now, and removes the
+// expire replaces the analyses with accesses that have expired or begun by now, and removes the
 // key-value users of instances that have ended.
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
@@ -79,7 +79,7 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 		}
 		affected, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected,
 			error) {
-			return result.Expire(ctx, analysis.Options{Now: now})
+			return result.Expire(ctx, analysis.Options{Now: now, Limit: decidedWithin})
 		})
 		if err != nil {
 			failures = append(failures, err)

@@ -138,11 +138,16 @@ func (m *Monitor) recordFact(what string, fact policy.Fact) {
 	})
 }
 
+// decidedWithin limits the decisions, roughly, with which one step looks for accesses that a change
+// gives: logins and other changes wait for it. The monitor decides on the others when they
+// happen, until watchPending has found them. What a change takes is never left.
+const decidedWithin = 256
+
 // follow updates a pipeline's analysis and capability sets after a change of the
 // catalog. Called with changing and binding held.
 func (m *Monitor) follow(ctx context.Context, name string, change *catalog.Change) (affected, reset int, err error) {
 	return m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
-		return result.Update(ctx, change, analysis.Options{Now: time.Now()})
+		return result.Update(ctx, change, analysis.Options{Now: time.Now(), Limit: decidedWithin})
 	})
 }
 
@@ -160,15 +165,26 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 		return 0, p.Abandon(), nil
 	}
 	next, touched, err := step(known.result)
-	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
 	if err != nil {
+		m.setAnalysis(name, &analyzed{plan: known.plan, report: known.report})
 		return 0, p.Abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
 	}
-	if reset, err = p.Replace(touched); err != nil {
+	return m.putInForce(name, next, touched)
+}
+
+// putInForce puts the next result of a pipeline's analysis in force, and what it has changed.
+// Called with changing and binding held.
+func (m *Monitor) putInForce(name string, next *analysis.Result, touched []analysis.Affected) (affected, reset int,
+	err error) {
+	known := m.analyses[name]
+	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
+	if reset, err = m.pipelines[name].Replace(touched); err != nil {
 		return len(touched), reset, err
 	}
 	m.rescheduleExpiry()
-	return len(touched), reset, storeAnalysis(m.analysisPath(name), next)
+	m.resume(next)
+	m.unstored.add(name)
+	return len(touched), reset, nil
 }
 
 func (m *Monitor) setAnalysis(name string, known *analyzed) {

@@ -6,12 +6,12 @@ package monitor
 
 import (
 	"context"
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/policy"
 )
 
@@ -35,21 +35,33 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	m.setAnalysis("ahead", &same)
 	m.pipelines["ahead"] = p
 	t.Cleanup(func() { delete(m.pipelines, "ahead") })
-	// A result cannot be stored where a directory with something in it stands.
-	if err := os.MkdirAll(filepath.Join(m.analysisPath("ahead"), "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	// The capability set of the first of them cannot be prepared.
+	m.services.Backend = &failingOnce{Backend: m.services.Backend}
 	bob := []api.Fact{bareFact("friends/alice", "friend", "bob")}
 	done, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: bob})
 	if err != nil || done.Removed != 1 || m.state().Has(bobIsAFriend) {
 		t.Errorf("the fact is removed, and the answer is %+v, %v", done, err)
 	}
-	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "store analysis") {
+	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "prepare the directories of worker(bob, de)") {
 		t.Errorf("the failure is not reported: %q", done.Warnings)
 	}
 	if !m.analyses["bare"].result.Current(m.state()) {
 		t.Error("the other pipeline has not heard of the change")
 	}
+}
+
+// failingOnce prepares no directories the first time.
+type failingOnce struct {
+	sandbox.Backend
+	failed bool
+}
+
+func (b *failingOnce) PrepareNative(directories []string) (sandbox.Native, error) {
+	if !b.failed {
+		b.failed = true
+		return nil, errors.New("too many open files")
+	}
+	return b.Backend.PrepareNative(directories)
 }
 
 // An analysis from before the pipeline was made again names tasks that may no longer

@@ -79,6 +79,10 @@ type Monitor struct {
 	learner   *learner   // accesses that no analysis has foreseen
 	postponed *postponed // classes on which analyses have not decided yet
 
+	unstored  *unstored       // analyses that are newer than the stored ones
+	overtaken map[string]bool // pipelines whose stored analysis was of an earlier state at the start
+	pending   chan struct{}   // tells watchPending that analyses are not complete
+
 	changing sync.Mutex // one change of bundle, facts or analysis at a time
 
 	mu        sync.RWMutex

@@ -111,7 +111,8 @@ func (m *Monitor) decide(ctx context.Context, name string, classes []uint32) err
 	m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "follow", Allowed: true,
 		Reason: fmt.Sprintf("new classes: %d, instances: %d, of which gained: %d, in %v", len(classes), len(instances),
 			gained, time.Since(begun).Round(time.Microsecond))})
-	return storeAnalysis(m.analysisPath(name), known.result)
+	m.unstored.add(name)
+	return nil
 }
 
 // instancesFor lists the instances that are expected to use one of the classes, and the plan that

@@ -76,6 +76,9 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	watch, stop := context.WithCancel(ctx)
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
+	m.watching.Go(func() { m.watchPending(watch) })
+	m.watching.Go(func() { m.watchUnstored(watch) })
+	m.watching.Go(func() { m.catchUp(watch) })
 	m.watching.Go(func() { m.watchSnapshots(watch) })
 	m.watching.Go(func() { m.watchUnforeseen(watch) })
 	if !options.NoLearning {
@@ -108,6 +111,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
 		pipelines: map[string]*pipeline.Pipeline{}, analyses: map[string]*analyzed{},
 		runs: map[string]*analysisRuns{}, learner: newLearner(), postponed: newPostponed(),
+		unstored: newUnstored(), overtaken: map[string]bool{}, pending: make(chan struct{}, 1),
 	}
 	m.sources = newFollowed(m)
 	m.separatesTasks = sync.OnceValue(m.findSeparation)
@@ -263,6 +267,7 @@ func (m *Monitor) Close() error {
 	if m.stopWatch != nil {
 		m.stopWatch()
 		m.watching.Wait()
+		m.storeAll()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pipeline.StopTimeout)
 	defer cancel()

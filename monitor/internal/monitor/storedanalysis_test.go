@@ -15,7 +15,7 @@ func TestStoredAnalysis(t *testing.T) {
 	analyzeBare(t, m)
 	want := m.analyses["bare"].result
 	path := filepath.Join(t.TempDir(), "analysis")
-	if got, err := storedAnalysis(path, p.Plan(), m.state()); got != nil || err != nil {
+	if got, _, err := storedAnalysis(path, p.Plan(), m.state()); got != nil || err != nil {
 		t.Errorf("nothing is stored: %v, %v", got, err)
 	}
 	for range 2 { // a new file, and in place of another
@@ -23,13 +23,13 @@ func TestStoredAnalysis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := storedAnalysis(path, p.Plan(), m.state()); err != nil ||
+	if got, _, err := storedAnalysis(path, p.Plan(), m.state()); err != nil ||
 		string(got.Encode()) != string(want.Encode()) {
 		t.Errorf("another result was read: %v", err)
 	}
 	other := *p.Plan()
 	other.Pipeline = "other"
-	if got, err := storedAnalysis(path, &other, m.state()); got != nil || err != nil {
+	if got, _, err := storedAnalysis(path, &other, m.state()); got != nil || err != nil {
 		t.Errorf("of another plan: %v, %v", got, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
@@ -38,7 +38,7 @@ func TestStoredAnalysis(t *testing.T) {
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := storedAnalysis(path, p.Plan(), m.state()); got != nil || err == nil {
+	if got, _, err := storedAnalysis(path, p.Plan(), m.state()); got != nil || err == nil {
 		t.Errorf("a damaged file was read: %v", got)
 	}
 }

@@ -195,7 +195,7 @@ func (s *swap) follow(change *catalog.Change) {
 		updated := p.Outdate()
 		p.Follow(change)
 		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
-			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
+			return result.Follow(m.context, change, analysis.Options{Now: time.Now(), Limit: decidedWithin})
 		})
 		if err != nil {
 			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)

@@ -53,7 +53,7 @@ func (p *Pipeline) keyValueStore() *kvfilter.Store {
 // get one.
 func (p *Pipeline) RetireUsers() {
 	store := p.keyValueStore()
-	if store == nil {
+	if store == nil || !p.stale.unneeded.Swap(false) {
 		return
 	}
 	needed := map[string]bool{}
@@ -71,6 +71,7 @@ func (p *Pipeline) RetireUsers() {
 	maps.DeleteFunc(p.permitted, func(user string, _ []analysis.Other) bool { return !needed[user] })
 	p.mu.Unlock()
 	if err := store.Retain(needed); err != nil {
+		p.stale.unneeded.Store(true)
 		p.services.Logger.Error("key-value users whose instances have ended are still in the store", "pipeline", p.name,
 			"error", err)
 	}

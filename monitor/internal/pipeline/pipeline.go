@@ -63,6 +63,7 @@ type Pipeline struct {
 
 	mu         sync.Mutex
 	sets       map[string]*capabilitySet   // by instance
+	unforeseen map[string]bool             // instances whose set may be of no analysis
 	keyValue   *kvfilter.Store             // nil until openKeyValue is called
 	permitted  map[string][]analysis.Other // to key-value users; see permitTuples
 	unlistable []Unlistable                // as far as ExamineDirectories has found them
@@ -86,10 +87,11 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 	p := &Pipeline{
 		services: given, name: resolved.Pipeline.Metadata.Name, meaning: definition.Meaning, spec: spec,
 		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
-		permitted: map[string][]analysis.Other{},
+		unforeseen: map[string]bool{}, permitted: map[string][]analysis.Other{},
 	}
 	p.counts = given.Metrics.Pipeline(p.name, namesOf(resolved))
 	p.sessions = newSessions(p.counts)
+	p.stale.unneeded.Store(true) // of an earlier monitor
 	defer func() {
 		if err != nil {
 			p.closeConduits()

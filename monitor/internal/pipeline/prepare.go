@@ -75,6 +75,7 @@ func (p *Pipeline) PrepareSets(ctx context.Context, result, earlier *analysis.Re
 			for _, holds := range made {
 				holds.close()
 			}
+			p.stale.unneeded.Store(true)
 		}
 	}()
 	instances := result.Instances()

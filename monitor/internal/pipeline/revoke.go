@@ -46,7 +46,13 @@ func (p *Pipeline) Abandon() (reset int) {
 // dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
 // them, so they are made anew when they are needed.
 func (p *Pipeline) dropUnforeseen() {
-	p.dropSets(func(holds *capabilitySet) bool { return !holds.analyzed }, "")
+	p.mu.Lock()
+	names := p.unforeseen
+	p.unforeseen = map[string]bool{}
+	p.mu.Unlock()
+	for name := range names {
+		p.dropSet(name, func(holds *capabilitySet) bool { return !holds.analyzed })
+	}
 }
 
 // replaceSet updates one instance's capability set.
@@ -56,8 +62,7 @@ func (p *Pipeline) replaceSet(one analysis.Affected) error {
 		return nil // its perimeter is decided when it starts
 	}
 	if one.After == nil {
-		name := one.Instance.Name()
-		p.dropSets(func(holds *capabilitySet) bool { return holds.subject.Instance == name }, "")
+		p.dropSet(one.Instance.Name(), every)
 		return nil
 	}
 	holds, err := p.prepareAnalyzed(task, one.After)

@@ -40,11 +40,12 @@ func (p *Pipeline) replaceSets(sets Sets) (lost map[string]bool) {
 	p.mu.Lock()
 	before := p.sets
 	p.sets = sets
+	p.unforeseen = unforeseenOf(sets)
 	p.stale.inForce.Store(int64(len(sets)))
 	p.mu.Unlock()
 	for name, holds := range before {
 		if sets[name] != holds {
-			p.stale.retire(holds)
+			p.stale.retire(holds, sets[name])
 		}
 	}
 	lost = map[string]bool{}
@@ -81,10 +82,13 @@ func (p *Pipeline) putSet(holds *capabilitySet, staying bool) *capabilitySet {
 		return other
 	}
 	p.sets[name] = holds
+	if !holds.analyzed {
+		p.unforeseen[name] = true
+	}
 	p.stale.inForce.Store(int64(len(p.sets)))
 	p.mu.Unlock()
 	if other != nil {
-		p.stale.retire(other)
+		p.stale.retire(other, holds)
 	}
 	p.tellChanged(holds)
 	return holds
@@ -112,6 +116,34 @@ func (p *Pipeline) Publish(access analysis.Access) bool {
 	return true
 }
 
+// unforeseenOf lists the instances whose set is of no analysis.
+func unforeseenOf(sets Sets) map[string]bool {
+	names := map[string]bool{}
+	for name, holds := range sets {
+		if !holds.analyzed {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// dropSet drops the set of an instance, if a condition holds for it.
+func (p *Pipeline) dropSet(name string, dropped func(*capabilitySet) bool) {
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	p.mu.Lock()
+	holds := p.sets[name]
+	if holds == nil || !dropped(holds) {
+		p.mu.Unlock()
+		return
+	}
+	delete(p.sets, name)
+	p.stale.inForce.Store(int64(len(p.sets)))
+	p.mu.Unlock()
+	p.stale.retire(holds, nil)
+	p.tellForgotten(holds, "")
+}
+
 // dropSets drops the sets that a condition holds for. If a reason is given, it ends their
 // live sessions, too.
 func (p *Pipeline) dropSets(dropped func(*capabilitySet) bool, reason string) {
@@ -129,7 +161,7 @@ func (p *Pipeline) dropSets(dropped func(*capabilitySet) bool, reason string) {
 	p.stale.inForce.Store(int64(len(p.sets)))
 	p.mu.Unlock()
 	for _, holds := range gone {
-		p.stale.retire(holds)
+		p.stale.retire(holds, nil)
 		p.tellForgotten(holds, reason)
 	}
 }

@@ -15,6 +15,8 @@ type staleness struct {
 	inForce  atomic.Int64 // number of sets in force
 	outdated atomic.Int64 // since when they do not reflect a change that is being made; Unix time in ns, 0: they do
 	former   sync.Map     // of *capabilitySet: replaced, and held by sessions
+	// unneeded says that a key-value user may have lost the last set or session that needs it.
+	unneeded atomic.Bool
 }
 
 // holding is a set's part in it.
@@ -37,12 +39,18 @@ func (s *staleness) enter(holds *capabilitySet) {
 func (s *staleness) leave(holds *capabilitySet) {
 	if holds != nil && holds.holding.sessions.Add(-1) == 0 {
 		s.former.Delete(holds)
+		if holds.keyValue != "" && holds.holding.replaced.Load() != 0 {
+			s.unneeded.Store(true)
+		}
 	}
 }
 
-// retire notes that a set is no longer in force.
-func (s *staleness) retire(holds *capabilitySet) {
+// retire notes that a set is no longer in force, but another one, which may be nil.
+func (s *staleness) retire(holds, instead *capabilitySet) {
 	holds.holding.replaced.CompareAndSwap(0, time.Now().UnixNano())
+	if holds.keyValue != "" && (instead == nil || instead.keyValue != holds.keyValue) {
+		s.unneeded.Store(true)
+	}
 	if holds.holding.sessions.Load() > 0 {
 		s.former.Store(holds, nil)
 	}
