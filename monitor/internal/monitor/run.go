@@ -232,7 +232,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {
-			// Not fatal: without a result, every access is decided when it happens.
+			// Not fatal: without a result, every access is decided when it happens. catchUp follows.
 			m.logger.Warn("stored analysis is not used", "pipeline", p.Name(), "error", err)
 		}
 	}

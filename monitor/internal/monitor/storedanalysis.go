@@ -141,8 +141,8 @@ func (m *Monitor) storeAll() {
 	}
 }
 
-// catchUp analyses the pipelines again whose stored result is of an earlier state: the monitor
-// was killed before it could store what followed. In the meantime it decides on their accesses
+// catchUp analyses the pipelines again whose stored result is of an earlier state, or damaged: the
+// monitor was killed before it could store what followed. In the meantime it decides on their accesses
 // when they happen.
 func (m *Monitor) catchUp(ctx context.Context) {
 	m.changing.Lock()
@@ -164,7 +164,7 @@ func (m *Monitor) catchUp(ctx context.Context) {
 }
 
 // storedAnalysis returns the stored result. It returns nil if there is none, or if it is
-// of another plan or state, with overtaken set. A damaged file is an error.
+// of another plan or state, with overtaken set. A damaged file is an error, and overtaken, too.
 func storedAnalysis(path string, plan *analysis.Plan, state *catalog.State) (result *analysis.Result, overtaken bool,
 	err error) {
 	content, err := os.ReadFile(path)
@@ -179,7 +179,7 @@ func storedAnalysis(path string, plan *analysis.Plan, state *catalog.State) (res
 		return nil, true, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("load analysis %s: %w", path, err)
+		return nil, true, fmt.Errorf("load analysis %s: %w", path, err)
 	}
 	return result, false, nil
 }
