@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ _PROGRAM = ROOT / "build" / "bench" / "analysis.test"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and store the results."""
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the program is ended, and its files are removed
     _build()
     found = []
     for point in GRIDS[options.size]:
