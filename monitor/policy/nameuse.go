@@ -45,8 +45,7 @@ func (f FactPlace) Compare(other FactPlace) int {
 // `this`. It can have the name in other places only if a variable has got it from a fact, and
 // these facts are the same for both.
 type NameUse struct {
-	// Tells says that the policy can compare its conduit's name, number, length or type with
-	// anything: it uses `this` other than to look for it among facts, or asks for them in its
+	// Tells says that the policy can compare its conduit's name, number or length with anything: it uses `this` other than to look for it among facts, or asks for them in its
 	// read or update rule.
 	Tells bool
 	// Own are the places in which the policy looks for the name of its conduit, sorted.
@@ -104,7 +103,7 @@ func (w *nameWalk) body(body []literal, around *literal) {
 			w.facts(l)
 		case opNeq:
 			w.differs(l, around)
-		case opName, opID, opLength, opNewLength, opContentType, opHasPolicy, opExists:
+		case opName, opID, opLength, opNewLength, opHasPolicy, opExists:
 			w.use.Tells = w.use.Tells || !w.exits || l.namesThis()
 		case opWillsay, opEachWillsay:
 			w.use.Tells = w.use.Tells || slices.Contains(l.arguments, Value{kind: kindThis})

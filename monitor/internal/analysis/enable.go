@@ -201,15 +201,15 @@ func (u *update) reads(p *part, reach policy.Reach, fact policy.Fact) {
 // these can be any.
 func (u *update) classesIn(p *part, reach policy.Reach, fact policy.Fact) (classes []uint32, known bool) {
 	if name := reach.This.Text(); name != "" {
-		if fact.Conduit == name || slices.Contains(fact.Arguments, reach.This) {
+		id, _ := u.engine.state.ID(name)
+		class := u.engine.state.Class(u.engine.state.ClassOf(id))
+		if class.Class == nil || class.Set != p.set.Catalog {
+			return nil, true
+		}
+		if class.Own == "" && (fact.Conduit == name || slices.Contains(fact.Arguments, reach.This)) {
 			return nil, true // the conduit has moved to another class, which is asked about as a whole
 		}
-		id, _ := u.engine.state.ID(name)
-		if class := u.engine.state.ClassOf(id); u.engine.state.Class(class).Class != nil &&
-			u.engine.state.Class(class).Set == p.set.Catalog {
-			classes = append(classes, class)
-		}
-		return classes, true
+		return []uint32{class.Number}, true
 	}
 	arguments := make([]string, len(reach.Arguments))
 	indexed := true // by texts: an integer or a time can be written in several ways

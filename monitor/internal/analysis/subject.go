@@ -83,7 +83,9 @@ type target struct {
 	class   uint32
 	conduit policy.Conduit
 	label   policy.Label // the conduit's
-	name    string       // of the representative; conditions on it are the class' own
+	// name is that of the representative: a conduit for which conditions on it change moves to
+	// another class. It is empty if the class is of one conduit, which stays in it.
+	name string
 }
 
 // newSingle prepares a conduit without a class.
@@ -145,7 +147,11 @@ func newTargetNamed(info catalog.ClassInfo, name string) *target {
 		// Exits of other policies may ask for the name of what is written, which is not that of the
 		// others of the class.
 		Directory: info.Directory || info.Own == "", Type: info.Type, Policy: info.Policy}
-	return &target{class: info.Number, conduit: conduit, label: conduit.Label(), name: name}
+	to := &target{class: info.Number, conduit: conduit, label: conduit.Label()}
+	if info.Own == "" {
+		to.name = name
+	}
+	return to
 }
 
 // The accesses of instances.

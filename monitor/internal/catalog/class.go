@@ -26,7 +26,7 @@ type Class struct {
 	Reference Reference
 	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
 	// Mentions are the facts that have the conduit's name where a policy can find it, with
-	// "this" there, for people.
+	// "this" there, for people. A class of one conduit that decisions can depend on has none.
 	Mentions []string
 	Own      string // the name of the only conduit, if decisions can depend on it
 }
@@ -73,8 +73,7 @@ func (r *ruleset) classRecordOf(name string, found covered, facts *policy.FactIn
 		Type: rule.Type, Reference: reference, PolicyID: id[:],
 	}
 	if r.observed.tells(name, reference, nil) {
-		record.Own = name
-		record.Mentions = mentionsOf(name, facts, allPlaces)
+		record.Own = name // whatever facts about it change, it stays in this class
 	} else {
 		record.Mentions = mentionsOf(name, facts, func(conduit, relation string, arguments int) []policy.FactPlace {
 			return r.observed.places(reference, conduit, relation, arguments)

@@ -74,14 +74,3 @@ func (o *observation) places(reference Reference, conduit, relation string, argu
 	slices.SortFunc(places, policy.FactPlace.Compare)
 	return slices.Compact(places)
 }
-
-// allPlaces are those in which the name of a conduit with a class of its own counts.
-func allPlaces(conduit, relation string, arguments int) (places []policy.FactPlace) {
-	for place := policy.ConduitPlace; place < arguments; place++ {
-		for _, positioned := range []bool{false, true} {
-			places = append(places, policy.FactPlace{Conduit: conduit, Relation: relation, Arguments: arguments,
-				Place: place, Positioned: positioned})
-		}
-	}
-	return places
-}

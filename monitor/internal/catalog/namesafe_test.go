@@ -190,18 +190,19 @@ func TestFactsThatPoliciesFindMakeClasses(t *testing.T) {
 		bundle Bundle
 		fact   policy.Fact
 		moves  bool
+		own    string // has a class of its own
 	}{
-		"its policy looks for it":          {observing(unlisted, anyOwner), fact("de", "t", "/d/1"), true},
-		"another policy takes it":          {observing(unlisted, taking), fact("list", "u", "/d/1"), false},
-		"another relation":                 {observing(unlisted, anyOwner), fact("de", "u", "/d/1"), false},
-		"another number of values":         {observing(unlisted, anyOwner), fact("de", "t", "/d/1", "x"), false},
-		"a log, which no policy asks":      {observing(unlisted, anyOwner), factAt(7, "log", "access", "eve", "/d/1"), false},
-		"a log of which entries are taken": {observing(unlisted, taking), factAt(7, "list", "t", "/d/1"), true},
+		"its policy looks for it":          {observing(unlisted, anyOwner), fact("de", "t", "/d/1"), true, ""},
+		"another policy takes it":          {observing(unlisted, taking), fact("list", "u", "/d/1"), false, ""},
+		"another relation":                 {observing(unlisted, anyOwner), fact("de", "u", "/d/1"), false, ""},
+		"another number of values":         {observing(unlisted, anyOwner), fact("de", "t", "/d/1", "x"), false, ""},
+		"a log, which no policy asks":      {observing(unlisted, anyOwner), factAt(7, "log", "access", "eve", "/d/1"), false, ""},
+		"a log of which entries are taken": {observing(unlisted, taking), factAt(7, "list", "t", "/d/1"), true, ""},
 		"a policy names it": {observing(unlisted, `policy other(owner) { read :- "list" says u("/d/1"). }`),
-			fact("list", "u", "/d/1"), true},
+			fact("list", "u", "/d/1"), false, "/d/1"},
 		"its own argument": {observing(unlisted, `policy other(owner) { read :- "list" says u(owner). }`),
-			fact("list", "u", "/own/a/x"), true},
-		"what it says": {observing(`policy document { read :- this says open(). }`, anyOwner), fact("/d/1", "open"), true},
+			fact("list", "u", "/own/a/x"), false, "/own/a/x"},
+		"what it says": {observing(`policy document { read :- this says open(). }`, anyOwner), fact("/d/1", "open"), true, ""},
 	} {
 		c := open(t, t.TempDir())
 		if _, err := c.Apply(test.bundle); err != nil {
@@ -209,6 +210,15 @@ func TestFactsThatPoliciesFindMakeClasses(t *testing.T) {
 		}
 		register(t, c, "/d/1", "/d/2", "/own/a/x")
 		change, err := addFacts(c, test.fact)
+		s := c.State()
+		if test.own != "" && s.Class(classOf(t, s, test.own)).Own != test.own {
+			t.Errorf("%s: the class of %s has others", name, test.own)
+		}
+		for _, one := range []string{"/d/1", "/d/2"} {
+			if own := s.Class(classOf(t, s, one)).Own; own != "" && own != test.own {
+				t.Errorf("%s: the class of %s is of %q alone", name, one, own)
+			}
+		}
 		if err != nil || (len(change.Moved) == 1) != test.moves || len(change.Moved) > 1 {
 			t.Errorf("%s: moved %v, want one: %v (%v)", name, change.Moved, test.moves, err)
 		}
