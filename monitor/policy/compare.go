@@ -15,6 +15,9 @@ func (p *prover) takeConditions() []Condition {
 	return taken
 }
 
+// planning is what it costs to plan a literal of a case, in bytes.
+const planning = 1 << 10
+
 // maxSplits limits how often one clause is split into cases.
 const maxSplits = 2
 
@@ -93,7 +96,7 @@ func (p *prover) splitOn(l *literal, premise *clause, owner1 Rule, conclusions *
 	all := true
 	p.lookup(pattern, func(fact Fact) bool {
 		digest.add(fact)
-		all = digest.count <= maxCaseAnalysis &&
+		all = digest.count <= maxCaseAnalysis && p.budget.charge(len(digest.packed)+planning*len(premise.body)) &&
 			p.caseHolds(l, fact, premise, owner1, conclusions, owner2, splits)
 		return all
 	})

@@ -153,7 +153,7 @@ func (e *Evaluator) lead(c *instruction) (to led, ok bool) {
 		return led{}, false
 	}
 	values, ok := compute(opConcat, Value{}, String(c.joined.prefix.Value()), suffix)
-	if to.conduit = values[0].text; !ok || to.conduit == "" {
+	if to.conduit = values[0].text; !ok || to.conduit == "" || !e.budget.charge(len(to.conduit)) {
 		return led{}, false
 	}
 	if e.index == nil {

@@ -66,7 +66,7 @@ func (e *Evaluator) computation(c *instruction) bool {
 		}
 	}
 	values, ok := compute(c.op, given[0], given[1], given[2])
-	if !ok {
+	if !ok || !e.budget.charge(len(values[0].text)) {
 		return false
 	}
 	for i := range given {

@@ -188,8 +188,11 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 	digest := newDigest()
 	p.state.Lookup(pattern, func(fact Fact) bool { // as many as before: they need not be counted again
 		digest.add(fact)
-		return true
+		return p.budget.charge(len(digest.packed))
 	})
+	if p.budget.err != nil {
+		return false
+	}
 	switch {
 	case digest.count == 0 && !pattern.Positioned:
 		return p.absent(pattern)
@@ -336,8 +339,9 @@ func (p *prover) coversPlaces(l *literal, h *hypothesis, assumed *literal) bool 
 
 // digest identifies a set of facts in the order of Lookup.
 type digest struct {
-	hash  hash.Hash
-	count int
+	hash   hash.Hash
+	count  int
+	packed []byte // of the last fact
 }
 
 func newDigest() *digest { return &digest{hash: sha256.New()} }
@@ -345,11 +349,11 @@ func newDigest() *digest { return &digest{hash: sha256.New()} }
 func (d *digest) add(fact Fact) {
 	d.count++
 	var length [16]byte
-	tuple := NewTuple(fact.Arguments...)
-	binary.BigEndian.PutUint64(length[:8], uint64(len(tuple.packed)))
+	d.packed = appendTuple(d.packed[:0], fact.Arguments)
+	binary.BigEndian.PutUint64(length[:8], uint64(len(d.packed)))
 	binary.BigEndian.PutUint64(length[8:], uint64(fact.Offset)) //nolint:gosec // only its bits count
 	d.hash.Write(length[:])
-	d.hash.Write([]byte(tuple.packed))
+	d.hash.Write(d.packed)
 }
 
 func (d *digest) String() string { return hex.EncodeToString(d.hash.Sum(nil)) }

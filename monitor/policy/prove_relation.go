@@ -13,7 +13,7 @@ func (p *prover) computation(l *literal) bool {
 		return false
 	}
 	values, ok := compute(l.op, x, y, z)
-	if !ok {
+	if !ok || !p.budget.charge(len(values[0].text)) {
 		return false
 	}
 	for i, argument := range l.arguments {

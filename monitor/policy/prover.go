@@ -73,6 +73,18 @@ type budget struct {
 	next  Value // the first instant at which a relation with the clock will hold that does not yet
 }
 
+// bytesInStep is how many bytes of long texts, put together or copied, count as a step.
+const bytesInStep = 64
+
+// charge counts bytes. It returns false when the budget is used up.
+func (b *budget) charge(bytes int) bool {
+	b.steps -= bytes / bytesInStep
+	if b.steps <= 0 {
+		b.steps, b.err = 0, ErrTooManySteps
+	}
+	return b.err == nil
+}
+
 // failure is the literal that came nearest to success among those that did not hold.
 type failure struct {
 	literal   *literal
@@ -180,7 +192,10 @@ func (p *prover) looked() bool {
 	return p.budget.err == nil
 }
 
-func (p *prover) require(condition Condition) { p.conditions = append(p.conditions, condition) }
+func (p *prover) require(condition Condition) {
+	p.budget.charge(len(condition.Tuple.packed))
+	p.conditions = append(p.conditions, condition)
+}
 
 // value resolves a term; the result is a Wildcard for an unbound variable.
 func (p *prover) value(term Value) Value {

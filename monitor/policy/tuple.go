@@ -24,7 +24,11 @@ func NewTuple(values ...Value) Tuple {
 			size += binary.MaxVarintLen32
 		}
 	}
-	packed := make([]byte, 0, size)
+	return Tuple{string(appendTuple(make([]byte, 0, size), values))}
+}
+
+// appendTuple packs values.
+func appendTuple(packed []byte, values []Value) []byte {
 	for _, value := range values {
 		packed = append(packed, byte(value.kind))
 		if value.kind == StringValue {
@@ -34,7 +38,7 @@ func NewTuple(values ...Value) Tuple {
 			packed = binary.BigEndian.AppendUint64(packed, uint64(value.number)) //nolint:gosec // only its bits count
 		}
 	}
-	return Tuple{string(packed)}
+	return packed
 }
 
 // Values unpacks the tuple.
