@@ -34,7 +34,8 @@ var layers = [][]string{
 	{"internal/report/figure"},
 	{"internal/pipeline"},
 	{"internal/pipeline/pipelinetest"}, // for tests
-	{"internal/decision", "internal/meaning", "internal/metrics", "internal/policytest"},
+	{"internal/decision", "internal/meaning", "internal/metrics", "internal/policytest",
+		"internal/languageserver"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
 		"internal/taskid", "internal/tasklog"},
 	{"internal/supervision", "internal/sandbox/plan", "internal/sandbox/sealing"},

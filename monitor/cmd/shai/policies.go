@@ -20,7 +20,7 @@ func (p *program) policyCommand() *cobra.Command {
 	return group("policy", "Check, lint, test, compare and format policies, and choose the policy of one document",
 		p.policyCheckCommand(), p.policyLintCommand(), p.policyFormatCommand(), p.policyTestCommand(),
 		p.policyEvalCommand(), p.policyCompareCommand(), p.policyChoicesCommand(), p.policySetCommand(),
-		p.policyLibraryCommand())
+		p.policyLibraryCommand(), p.policyServerCommand())
 }
 
 // finding is one error and its position.

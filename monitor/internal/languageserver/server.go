@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package languageserver speaks the Language Server Protocol about policy files: an editor
+// shows mistakes while one types, says what a predicate means, completes, finds, renames and
+// formats. It reads files beside those that are open, and writes none.
+package languageserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/creachadair/jrpc2"
+	"github.com/creachadair/jrpc2/channel"
+	"github.com/creachadair/jrpc2/handler"
+
+	"shai.dev/monitor/internal/edition"
+)
+
+// Server serves one editor.
+type Server struct {
+	rpc  *jrpc2.Server
+	open map[string]*document // by URI
+	utf8 bool                 // the editor counts bytes
+	done bool                 // the editor has asked to shut down
+}
+
+// Serve answers an editor until it says exit, closes its end, or ctx ends. It returns an error
+// if the editor leaves without having asked to shut down.
+func Serve(ctx context.Context, in io.Reader, out io.WriteCloser) error {
+	s := &Server{open: map[string]*document{}}
+	// Requests are answered one after the other: each sees the text that the editor had.
+	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, Concurrency: 1})
+	s.rpc.Start(channel.LSP(in, out))
+	stop := context.AfterFunc(ctx, s.rpc.Stop)
+	defer stop()
+	err := s.rpc.Wait()
+	switch {
+	case ctx.Err() != nil || s.done:
+		return nil
+	case err != nil:
+		return fmt.Errorf("language server: %w", err)
+	}
+	return errors.New("language server: the editor has left without a request to shut down")
+}
+
+func (s *Server) methods() handler.Map {
+	return handler.Map{
+		"initialize":                 handler.New(s.initialize),
+		"initialized":                handler.New(func(context.Context) error { return nil }),
+		"shutdown":                   handler.New(func(context.Context) (any, error) { s.done = true; return nil, nil }),
+		"exit":                       handler.New(func(context.Context) error { go s.rpc.Stop(); return nil }),
+		"textDocument/didOpen":       handler.New(s.didOpen),
+		"textDocument/didChange":     handler.New(s.didChange),
+		"textDocument/didSave":       handler.New(s.didSave),
+		"textDocument/didClose":      handler.New(s.didClose),
+		"textDocument/hover":         handler.New(s.hover),
+		"textDocument/completion":    handler.New(s.completion),
+		"textDocument/definition":    handler.New(s.definition),
+		"textDocument/references":    handler.New(s.references),
+		"textDocument/prepareRename": handler.New(s.prepareRename),
+		"textDocument/rename":        handler.New(s.rename),
+		"textDocument/formatting":    handler.New(s.formatting),
+		"$/cancelRequest":            handler.New(func(context.Context, map[string]any) error { return nil }),
+		"$/setTrace":                 handler.New(func(context.Context, map[string]any) error { return nil }),
+		"workspace/didChangeWatchedFiles": handler.New(func(ctx context.Context, _ map[string]any) error {
+			return s.publishAll(ctx)
+		}),
+	}
+}
+
+func (s *Server) initialize(_ context.Context, params initializeParams) (initializeResult, error) {
+	encoding := "utf-16"
+	if slices.Contains(params.Capabilities.General.PositionEncodings, "utf-8") {
+		encoding, s.utf8 = "utf-8", true
+	}
+	return initializeResult{
+		ServerInfo: serverInfo{Name: "shai policy lsp", Version: edition.Version()},
+		Capabilities: serverCapabilities{
+			PositionEncoding:   encoding,
+			TextDocumentSync:   syncOptions{OpenClose: true, Change: 1, Save: true},
+			HoverProvider:      true,
+			CompletionProvider: completionOptions{TriggerCharacters: []string{"(", " ", "/"}},
+			DefinitionProvider: true, ReferencesProvider: true, RenameProvider: renameOptions{PrepareProvider: true},
+			DocumentFormattingProvider: true,
+		},
+	}, nil
+}
+
+func (s *Server) didOpen(ctx context.Context, params openParams) error {
+	d := params.TextDocument
+	s.open[d.URI] = newDocument(d.URI, d.Text, d.Version, s.utf8)
+	return s.publishAll(ctx)
+}
+
+func (s *Server) didChange(ctx context.Context, params changeParams) error {
+	d := params.TextDocument
+	for _, change := range params.ContentChanges {
+		s.open[d.URI] = newDocument(d.URI, change.Text, d.Version, s.utf8)
+	}
+	return s.publishAll(ctx)
+}
+
+func (s *Server) didSave(ctx context.Context, _ documentParams) error { return s.publishAll(ctx) }
+
+func (s *Server) didClose(ctx context.Context, params documentParams) error {
+	delete(s.open, params.TextDocument.URI)
+	if err := s.rpc.Notify(ctx, "textDocument/publishDiagnostics",
+		publishParams{URI: params.TextDocument.URI, Diagnostics: []diagnostic{}}); err != nil {
+		return err
+	}
+	return s.publishAll(ctx)
+}
+
+// document returns an open document.
+func (s *Server) document(uri string) (*document, error) {
+	if d := s.open[uri]; d != nil {
+		return d, nil
+	}
+	return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
+}
+
+// beside returns the document and the policy files in its directory, as the editor has them if
+// they are open.
+func (s *Server) beside(d *document) []*document {
+	all := []*document{d}
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(d.path), "*.pol"))
+	if err != nil {
+		return all // the directory's name is no pattern
+	}
+	for _, name := range names {
+		uri := uriOf(name)
+		if name == d.path {
+			continue
+		}
+		if open := s.open[uri]; open != nil {
+			all = append(all, open)
+		} else if text, err := os.ReadFile(name); err == nil {
+			all = append(all, newDocument(uri, string(text), 0, s.utf8))
+		}
+	}
+	return all
+}
