@@ -128,7 +128,7 @@ func (w *witnessMaker) property(l *literal) bool {
 	case opContentType:
 		w.Target.Type = w.take(term, something).Text()
 	case opLength:
-		w.Target.Length = w.take(term, Integer(0)).Number()
+		w.Target.Length, w.Target.Measured = w.take(term, Integer(0)).Number(), true
 	case opNewLength:
 		w.newBytes = w.take(term, Integer(0)).Number()
 	}

@@ -70,6 +70,7 @@ is denied.`,
 			if len(flags.manifests.files) > 0 && !command.Flags().Changed("conduit") {
 				return errors.New("give --conduit: its path in the manifests says which policy it has")
 			}
+			flags.conduit.Measured = command.Flags().Changed("length")
 			if len(arguments) == 1 && (flags.manifests.data != "" || len(flags.manifests.define) > 0) {
 				return errors.New("--data and --define are of manifests; name them with -f")
 			}
@@ -116,7 +117,10 @@ func (p *program) evalPolicy(ctx context.Context, flags evalFlags, arguments []s
 			if err != nil {
 				return err
 			}
-			found.Length, found.Type = question.Conduit.Length, question.Conduit.Type
+			found.Length, found.Measured = question.Conduit.Length, question.Conduit.Measured
+			if question.Conduit.Type != "" {
+				found.Type = question.Conduit.Type
+			}
 			question.Conduit = found
 			return p.answer(question)
 		})

@@ -54,7 +54,7 @@ type conduit struct {
 	Name      string            `json:"name,omitempty" rule:"max=1024"`
 	Kind      string            `json:"kind,omitempty" rule:"default=file,enum=file|tuple|connection|pipe|descriptor|channel|output"`
 	ID        int               `json:"id,omitempty" rule:"min=0"`
-	Length    int               `json:"length,omitempty" rule:"min=0"`
+	Length    *int              `json:"length,omitempty" rule:"min=0"`
 	Type      string            `json:"type,omitempty" rule:"max=63"`
 	Internal  bool              `json:"internal,omitempty"`
 	Policy    string            `json:"policy,omitempty" rule:"max=63"`

@@ -150,6 +150,10 @@ func (r *reader) conduit(at string, c *conduit) policy.Conduit {
 	}
 	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Length: int64(c.Length), Measured: true, Type: c.Type,
 		Internal: c.Internal}
+	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Type: c.Type, Internal: c.Internal}
+	if c.Length != nil {
+		out.Length, out.Measured = int64(*c.Length), true
+	}
 	// Of an unknown kind an error is there already.
 	out.Kind, _ = policy.ParseConduitKind(c.Kind)
 	if c.Policy != "" {
