@@ -148,8 +148,6 @@ func (r *reader) conduit(at string, c *conduit) policy.Conduit {
 	if c == nil {
 		return policy.Conduit{Name: defaultName, Kind: policy.FileConduit}
 	}
-	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Length: int64(c.Length), Measured: true, Type: c.Type,
-		Internal: c.Internal}
 	out := policy.Conduit{ID: int64(c.ID), Name: cmp.Or(c.Name, defaultName), Type: c.Type, Internal: c.Internal}
 	if c.Length != nil {
 		out.Length, out.Measured = int64(*c.Length), true
