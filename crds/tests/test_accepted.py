@@ -93,6 +93,29 @@ CASES: dict[str, tuple[str, tuple[Change, ...]]] = {
     "a switch of another kind that is off": ("Pipeline", (("conduits.2.ingress", False),)),
     "an address of version 6": ("Pipeline", (("conduits.4.listen", "[::1]:8640"),)),
     "an address with a variable": ("Pipeline", (("conduits.4.listen", "$(MEMBER_ADDRESS):8640"),)),
+    "typed conduits": (
+        "Pipeline",
+        (
+            (
+                "conduits.5",
+                {"name": "log", "kind": "file", "type": "access-log", "paths": [{"path": "/log", "policy": POLICY}]},
+            ),
+            (
+                "conduits.6",
+                {"name": "ids", "kind": "file", "type": "conduit-ids", "paths": [{"path": "/i/{u}", "policy": POLICY}]},
+            ),
+            (
+                "conduits.7",
+                {
+                    "name": "interests",
+                    "kind": "tuple",
+                    "type": "topics",
+                    "access": {"read": ["GET"]},
+                    "paths": [{"path": "i:{u}", "policy": POLICY}],
+                },
+            ),
+        ),
+    ),
     "many sessions": ("Pipeline", (("conduits.4.sessions", 4096),)),
     "a service with a name": ("Pipeline", (("conduits.4.service", "search.example.org:443"),)),
     "a service with an address": ("Pipeline", (("conduits.4.service", "[2001:db8::1]:443"),)),

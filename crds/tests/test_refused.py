@@ -245,6 +245,18 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("a conduit of kind file has no access, slots", (conduit("file", paths=paths("/b"), policy=POLICY),)),
         ("a conduit of kind tuple needs paths, access", (conduit("tuple", paths=paths("b")),)),
         ("a conduit of kind tuple has no directory", (conduit("tuple", paths=paths("b"), access={}, directory=True),)),
+        ('type: Unsupported value: "csv"', (conduit("file", paths=paths("/b"), type="csv"),)),
+        ("a conduit of kind pipe has no ingress", (("conduits.2.type", "topics"),)),
+        ("a conduit with a type has no", (conduit("file", paths=paths("/b"), type="topics", ingress=True),)),
+        ("a conduit with a type has no", (conduit("file", paths=paths("/b"), type="topics", directory=True),)),
+        (
+            "a conduit with a type has no",
+            (conduit("tuple", paths=paths("b"), type="topics", access={"write": ["SET"]}),),
+        ),
+        (
+            "a log of type access-log is a file",
+            (conduit("tuple", paths=paths("b"), type="access-log", access={"read": ["GET"]}),),
+        ),
         ("a conduit of kind pipe needs from, to, policy", (conduit("pipe", to="worker", policy=POLICY),)),
         ("a conduit of kind pipe has no ingress", (("conduits.2.ingress", True),)),
         ("a conduit of kind channel has no ingress", (("conduits.3.egress", True),)),
