@@ -198,6 +198,42 @@ func TestLibraryExits(t *testing.T) {
 	}
 }
 
+// The end of an expiring policy is checked when data flow. What was derived before is under the
+// policies of its own conduit, and ends only if these say so.
+func TestWhatIsDerivedFromExpiringData(t *testing.T) {
+	const end = "2026-07-01T00:00:00Z"
+	before, after := noon, noon.AddDate(0, 2, 0)
+	expiring := Conduit{Name: "/offer", Kind: FileConduit, Policy: mustLibrary(t, "expiry", end)}
+	taint := mustLibrary(t, "private", "alice").Label("task")
+	ending := mustBind(t, `policy p(end: time) { read :- sKeyIs("alice"), timeIs(T), lt(T, end).
+		update :- sKeyIs("task/t"). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`, end)
+	notes := mustBind(t, `policy p { read :- sKeyIs("alice"). update :- sKeyIs("task/t"). }`)
+	at := func(who string, now time.Time) Environment { return Environment{Session: session(who, ""), Now: now} }
+	decide := func(what Operation, taint Label, target Policy, environment Environment) bool {
+		return Decide(what, taint, Conduit{Name: "/x", Kind: FileConduit, Policy: &target}, stateOf(t), environment).Allowed
+	}
+	// Read before the end, and written to a file that has none: alice reads it afterwards, too.
+	if !Decide(Read, taint, expiring, stateOf(t), at("task/t", before)).Allowed ||
+		!decide(Write, taint, *notes, at("task/t", before)) ||
+		!evaluate(notes.Read("/x"), stateOf(t), at("alice", after)).Allowed {
+		t.Error("what was derived before the end is not under the policy of its own conduit")
+	}
+	// After the end nothing is derived any more.
+	if Decide(Read, taint, expiring, stateOf(t), at("task/t", after)).Allowed {
+		t.Error("expired data are read")
+	}
+	// A taint with the end does not change this: a write is checked when it is made, too.
+	if !decide(Write, ending.Label("task"), *notes, at("task/t", before)) ||
+		decide(Write, ending.Label("task"), *notes, at("task/t", after)) {
+		t.Error("the end of a taint is not checked when the task writes")
+	}
+	// What is to end, too, is written to a conduit that ends.
+	if !decide(Write, ending.Label("task"), *ending, at("task/t", before)) ||
+		evaluate(ending.Read("/x"), stateOf(t), at("alice", after)).Allowed {
+		t.Error("a conduit with an end does not end what is derived")
+	}
+}
+
 // Library files are named as the policies in them and are in canonical format.
 func TestLibraryIsFormatted(t *testing.T) {
 	for _, template := range Library() {
