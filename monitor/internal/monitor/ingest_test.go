@@ -63,8 +63,7 @@ func TestDocumentsFollowTheirFiles(t *testing.T) {
 	s.expectGrown(alice, "/corpus/friends/bob/1.txt")
 }
 
-// Nobody waits for an analysis with what is in a class that is known: an ingest does not wait for
-// one that runs, either.
+// What came, and what went, while the monitor was down is found when it starts.
 func TestDocumentsOfTheTimeBeforeTheStart(t *testing.T) {
 	s := newIngestingStack(t)
 	s.startIngesting()
@@ -165,8 +164,8 @@ func TestIngestRequests(t *testing.T) {
 	}
 }
 
-// BenchmarkIngestWhileSessionsRead puts 1,000 documents a second into a directory of a monitor, as
-// fast as it follows, while users read and log in.
+// BenchmarkIngestWhileSessionsRead puts documents into a directory of a monitor, as fast as it
+// follows, while a session reads.
 func BenchmarkIngestWhileSessionsRead(b *testing.B) {
 	s := newIngestingStack(b)
 	s.startIngesting()

@@ -27,7 +27,13 @@ type learner struct {
 	// session reports them again, since the policies allowed it the access itself.
 	refused map[refusal]bool
 	version version
+	// rising counts the classes of a set that an instance has learnt, in this version; see widened.
+	rising    map[rise]int
+	countedIn version
 }
+
+// rise is an instance's use of a set ("syse/albums").
+type rise struct{ pipeline, instance, set string }
 
 type refusal struct {
 	pipeline, instance string
@@ -52,7 +58,42 @@ const maxUnforeseen = 1 << 12
 const maxRefused = 1 << 14
 
 func newLearner() *learner {
-	return &learner{wake: make(chan struct{}, 1), pending: map[string][]analysis.Access{}, refused: map[refusal]bool{}}
+	return &learner{wake: make(chan struct{}, 1), pending: map[string][]analysis.Access{}, refused: map[refusal]bool{},
+		rising: map[rise]int{}}
+}
+
+// risingClasses is the number of classes of a set that an instance learns one by one. Its activity
+// rises: who reads so many will read more.
+const risingClasses = 8
+
+// maxRising limits what is counted. Then it is forgotten.
+const maxRising = 1 << 14
+
+// widened returns accesses with, for each instance that has just learnt risingClasses classes of a
+// set, accesses to all other classes of the set: they are decided on together, before they are
+// read, instead of one by one when they are.
+func (l *learner) widened(pipeline string, accesses []analysis.Access, state *catalog.State) []analysis.Access {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := versionOf(state); l.countedIn != now || len(l.rising) >= maxRising {
+		l.countedIn = now
+		clear(l.rising)
+	}
+	all := slices.Clone(accesses)
+	for _, access := range accesses {
+		if access.Class == 0 {
+			continue
+		}
+		set := state.Class(access.Class).Set
+		of := rise{pipeline, access.Instance.Name(), set}
+		if l.rising[of]++; l.rising[of] != risingClasses {
+			continue
+		}
+		for _, class := range state.ClassesOf(set) {
+			all = append(all, analysis.Access{Instance: access.Instance, Class: class})
+		}
+	}
+	return all
 }
 
 // add notes an access, unless it was refused in this version. It never blocks for long.
@@ -134,7 +175,8 @@ func (m *Monitor) learn(ctx context.Context, name string, accesses []analysis.Ac
 	if err != nil {
 		return err
 	}
-	next, affected, err := known.result.Extend(ctx, m.state(), accesses, analysis.Options{Now: time.Now()})
+	next, affected, err := known.result.Extend(ctx, m.state(), m.learner.widened(name, accesses, m.state()),
+		analysis.Options{Now: time.Now()})
 	if err != nil {
 		return fmt.Errorf("extend the analysis of pipeline %s: %w", name, err)
 	}
