@@ -295,6 +295,20 @@ func TestVerifyEndures(t *testing.T) {
 	}
 }
 
+// A file that only has the name of a document, and is none, is not opened by its path as one.
+func TestOnlyCataloguedFilesAreDocuments(t *testing.T) {
+	i := newIngesting(t)
+	i.must(os.Link(i.path("../elsewhere/secret"), i.path("/corpus/public/planted")))
+	i.write("/other/file", "x")
+	for name, want := range map[string]bool{aliceFirst: true, "/corpus/public/planted": false, "/other/file": true} {
+		var stat unix.Stat_t
+		i.must(unix.Stat(i.path(name), &stat))
+		if got := i.view.IsCatalogued(name, uint64(stat.Dev), stat.Ino); got != want { //nolint:unconvert // of another type elsewhere
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // Whatever an uploader does with a name meanwhile, nothing but his own files gets into the view.
 func TestIngestRaces(t *testing.T) {
 	i := newIngesting(t)
