@@ -157,13 +157,11 @@ func (m *Monitor) decideForActive(ctx context.Context, p *pipeline.Pipeline, cla
 		return nil
 	}
 	next, affected, err := known.result.Decide(ctx, m.state(), classes, p.ActiveInstances(),
-		analysis.Options{Now: time.Now()})
+		analysis.Options{Now: time.Now(), Limit: decidedWithin})
 	if err != nil {
 		return fmt.Errorf("extend the analysis of pipeline %s: %w", p.Name(), err)
 	}
-	m.setAnalysis(p.Name(), &analyzed{plan: known.plan, result: next, report: known.report})
-	m.rescheduleExpiry()
-	if _, err := p.Replace(affected); err != nil {
+	if _, _, err := m.putInForce(p.Name(), next, affected); err != nil {
 		return err
 	}
 	publish(p, affected)

@@ -156,15 +156,14 @@ func (m *Monitor) decideSome(ctx context.Context, name string, plan *analysis.Pl
 	if p == nil || known == nil || known.result == nil || known.plan != plan || !known.result.Current(m.state()) {
 		return 0, true, nil
 	}
-	next, affected, err := known.result.Decide(ctx, m.state(), classes, instances, analysis.Options{Now: time.Now()})
+	next, affected, err := known.result.Decide(ctx, m.state(), classes, instances, analysis.Options{Now: time.Now(),
+		Limit: decidedWithin})
 	if err != nil {
 		return 0, true, fmt.Errorf("extend the analysis of pipeline %s: %w", name, err)
 	}
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
-	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
-	m.rescheduleExpiry()
-	if _, err := p.Replace(affected); err != nil {
+	if _, _, err := m.putInForce(name, next, affected); err != nil {
 		return 0, true, err
 	}
 	publish(p, affected)
