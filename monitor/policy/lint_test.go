@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,32 @@ func TestEveryCodeIsDescribed(t *testing.T) {
 			t.Errorf("code %q has no description of its own", info.Code)
 		}
 		names = append(names, info.Code)
+	}
+}
+
+// The manual's table has each code with its severity.
+func TestCodesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) == 3 && (cells[1] == "error" || cells[1] == "warning") {
+			for _, code := range strings.Split(strings.TrimPrefix(cells[0], "| "), ", ") {
+				documented[strings.Trim(code, "`")] = cells[1]
+			}
+		}
+	}
+	for _, info := range Codes() {
+		if documented[string(info.Code)] != string(info.Severity) {
+			t.Errorf("docs/policies.md calls %s %q, want %s", info.Code, documented[string(info.Code)], info.Severity)
+		}
+		delete(documented, string(info.Code))
+	}
+	if len(documented) > 0 {
+		t.Errorf("docs/policies.md has codes that do not exist: %v", documented)
 	}
 }
 

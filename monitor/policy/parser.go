@@ -22,11 +22,11 @@ func Parse(filename string, text []byte) (*File, error) {
 }
 
 // ParseAll is Parse for programs that show a text while it is written: with mistakes, the file has
-// what could be read nevertheless. It is nil if that is nothing.
+// what could be read nevertheless.
 func ParseAll(filename string, text []byte) (*File, Errors) {
 	if len(text) > MaxText {
 		first := Range{Position{1, 1}, Position{1, 1}}
-		return nil, Errors{newError(filename, first, CodeLimit, "", "divide it into several files",
+		return &File{Name: filename}, Errors{newError(filename, first, CodeLimit, "", "divide it into several files",
 			"the text has %d bytes, the limit is %d", len(text), MaxText).limited(ErrTextTooLong)}
 	}
 	p := &parser{lexer: lexer{filename: filename, text: string(text), line: 1}}

@@ -19,6 +19,7 @@ import (
 // linted is the result of shai policy lint.
 type linted struct {
 	Files       int                 `json:"files"`
+	Policies    int                 `json:"policies"`
 	Errors      int                 `json:"errors"`
 	Warnings    int                 `json:"warnings"`
 	Diagnostics []policy.Diagnostic `json:"diagnostics"`
@@ -64,6 +65,7 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 	}
 	result := linted{Files: len(given.texts), Diagnostics: []policy.Diagnostic{}}
 	set := manifest.Parse(given.manifests...)
+	result.Policies = set.Count("Policy")
 	report, err := set.Report()
 	if err != nil {
 		return linted{}, nil, err
@@ -77,6 +79,7 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 	var files []*policy.File
 	for _, name := range given.policies {
 		file, mistakes := policy.ParseAll(name, []byte(given.texts[name]))
+		result.Policies += len(file.Policies)
 		result.Diagnostics = append(result.Diagnostics, mistakes.Diagnostics()...)
 		if len(mistakes) == 0 {
 			files = append(files, file)
@@ -198,6 +201,10 @@ func printLinted(w io.Writer, result linted, texts map[string]string) {
 			fmt.Fprintf(w, "      = %s\n", d.Remedy)
 		}
 	}
-	fmt.Fprintf(w, "%s and %s in %s\n", counted(result.Errors, "error"), counted(result.Warnings, "warning"),
-		counted(result.Files, "file"))
+	policies := counted(result.Policies, "policy")
+	if result.Policies != 1 {
+		policies = fmt.Sprintf("%d policies", result.Policies)
+	}
+	fmt.Fprintf(w, "%s and %s in %s of %s\n", counted(result.Errors, "error"), counted(result.Warnings, "warning"),
+		policies, counted(result.Files, "file"))
 }

@@ -82,6 +82,17 @@ func (s *Set) read(sources ...Source) {
 // Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 
+// Count returns the number of objects of a kind.
+func (s *Set) Count(kind string) int {
+	number := 0
+	for _, o := range s.objects {
+		if o.kind == kind {
+			number++
+		}
+	}
+	return number
+}
+
 func (s *Set) parse(source *sourceText) {
 	documents := yaml.NewDecoder(strings.NewReader(source.Text))
 	for {
