@@ -152,13 +152,6 @@ _FIELDS: dict[str, Schema] = {
     "ingress": switch("Whether its data come from outside the pipeline."),
     "egress": switch("Whether its data leave the pipeline."),
     "directory": switch("Whether new files under its paths get the same policy."),
-    "type": word(
-        'The shape of what its files or tuples contain: lines of access("Name", "Conduit", Time) that are only '
-        'appended and are facts (access-log, of kind file); of numbers of conduits (conduit-ids); of topic("name") '
-        "(topics); of relation(values) (tuples). Tasks then write through the monitor only, by shai_write; it reads "
-        "each write and decides on it.",
-        *_TYPES,
-    ),
     "paths": keyed(
         "The files or keys of the conduit; if several patterns match, the most specific one decides.",
         _path(),
@@ -212,6 +205,13 @@ _FIELDS: dict[str, Schema] = {
         "Where sessions use pipes or channels, there are no more than slots.",
         least=1,
         most=4096,
+    ),
+    "type": word(
+        'The shape of what its files or tuples contain: lines of access("Name", "Conduit", Time) that are only '
+        'appended and are facts (access-log, of kind file); of numbers of conduits (conduit-ids); of topic("name") '
+        "(topics); of relation(values) (tuples). Tasks then write through the monitor only, by shai_write; it reads "
+        "each write and decides on it.",
+        *_TYPES,
     ),
 }
 

@@ -40,7 +40,8 @@ func TestOnlyTheMonitorWritesTypedConduits(t *testing.T) {
 		{"a log of tuples", "access: {read: [GET], write: [SET]}", "type: access-log\n      access: {read: [GET]}",
 			"spec.conduits[1].type: a log of type access-log is a file"},
 		{"another type", ingress, "      type: csv\n", "spec.conduits[0].type:"},
-		{"a pipe", "      kind: pipe\n", "      kind: pipe\n      type: topics\n", "a conduit of kind pipe has no type"},
+		{"a pipe", "      kind: pipe\n", "      kind: pipe\n      type: topics\n",
+			"a conduit of kind pipe has no type"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

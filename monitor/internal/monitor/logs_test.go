@@ -137,8 +137,8 @@ func TestALogHasToBeOne(t *testing.T) {
 	expectLog(t, m, options, entry)
 	// Without the type, what it says are no facts any more; with it, they are again.
 	kind := m.state().LogType(logName)
-	untyped := strings.NewReplacer("      type: access-log\n", "", "name: log, arguments: {auditor: carol}", "name: free").
-		Replace(pipelinetest.Typed)
+	untyped := strings.NewReplacer("      type: access-log\n", "",
+		"name: log, arguments: {auditor: carol}", "name: free").Replace(pipelinetest.Typed)
 	applyBare(t, m, untyped)
 	if m.state().Has(kind.Entries(logName)) {
 		t.Error("what a former log says are still facts")
@@ -157,7 +157,8 @@ func TestFactsAboutALogComeFromItsFile(t *testing.T) {
 	}
 	text := strings.Replace(pipelinetest.Typed, "    - {conduit: employees,",
 		"    - {conduit: /log/access, says: access, tuples: [[bob, /open/1.txt, 2020-01-01T00:00:00Z]]}\n    - {conduit: employees,", 1)
-	if err := applyText(m, text); err == nil || !strings.Contains(err.Error(), "the conduit is a log of type access-log") {
+	if err := applyText(m, text); err == nil ||
+		!strings.Contains(err.Error(), "the conduit is a log of type access-log") {
 		t.Errorf("a manifest with a fact about the log: %v", err)
 	}
 }
@@ -218,7 +219,8 @@ func TestTypedConduitsAreWrittenByTheMonitorOnly(t *testing.T) {
 		if err := os.WriteFile(file, []byte("f()\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		for _, flags := range []int{unix.O_WRONLY, unix.O_RDWR, unix.O_RDONLY | unix.O_TRUNC, unix.O_WRONLY | unix.O_APPEND} {
+		for _, flags := range []int{unix.O_WRONLY, unix.O_RDWR, unix.O_RDONLY | unix.O_TRUNC,
+			unix.O_WRONLY | unix.O_APPEND} {
 			if got := collectorOpens(t, m, name, flags); got != (name == "/plain/all") {
 				t.Errorf("%s is opened with flags %#x: %v", name, flags, got)
 			}
@@ -249,7 +251,8 @@ func TestTypedConduitsAreWrittenByTheMonitorOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if what == "a linked directory" {
-			if err := os.Symlink(filepath.Join(options.Data, "open"), filepath.Join(options.Data, "other")); err != nil {
+			err := os.Symlink(filepath.Join(options.Data, "open"), filepath.Join(options.Data, "other"))
+			if err != nil {
 				t.Fatal(err)
 			}
 		} else if err := os.Mkdir(filepath.Dir(log), 0o750); err != nil {

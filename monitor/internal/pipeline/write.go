@@ -165,7 +165,8 @@ func (w *typedWrite) read() error {
 		}
 		about := fact.Arguments[w.kind.About].Text()
 		if _, known := w.pipeline.services.state().ConduitByName(about); !known {
-			return &unwritten{unix.EBADMSG, metrics.Content, fmt.Sprintf("line %d: there is no document %q", i+1, about),
+			return &unwritten{unix.EBADMSG, metrics.Content,
+				fmt.Sprintf("line %d: there is no document %q", i+1, about),
 				fmt.Sprintf("line %d of what was to be written names no document", i+1)}
 		}
 	}

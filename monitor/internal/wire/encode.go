@@ -87,7 +87,7 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 }
 
 func (e *encoder) write(m Write) (layout, tail any) {
-	fixed := writeLayout{Header: e.header, Flags: m.Flags, Size: uint32(len(m.Content))} //nolint:gosec // refused beyond ContentMax
+	fixed := writeLayout{Header: e.header, Flags: m.Flags, Size: uint32(len(m.Content))}
 	e.text(fixed.Conduit[:], "conduit", m.Conduit)
 	if len(m.Content) > ContentMax {
 		e.fail("content of %d bytes, at most %d", len(m.Content), ContentMax)
