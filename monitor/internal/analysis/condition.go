@@ -35,7 +35,8 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	f := footprint{until: never}
 	for _, condition := range conditions {
 		switch condition.Kind {
-		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged, policy.FactPresentAt, policy.FactsUnchangedAt:
+		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged, policy.FactPresentAt,
+			policy.FactsUnchangedAt:
 			values := condition.Tuple.Values()
 			if condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
 				f.hashes = append(f.hashes, hashCondition(condition, values))

@@ -37,8 +37,8 @@ func equalsAFullRun(t *testing.T, m *Monitor, got *analysis.Result) bool {
 		t.Fatal(err)
 	}
 	return slices.EqualFunc(got.Instances(), want.Instances(), func(a, b *analysis.Capabilities) bool {
-		return a.Instance.Name() == b.Instance.Name() && slices.Equal(a.Reads, b.Reads) && slices.Equal(a.Writes, b.Writes) &&
-			slices.Equal(a.Others, b.Others)
+		return a.Instance.Name() == b.Instance.Name() && slices.Equal(a.Reads, b.Reads) &&
+			slices.Equal(a.Writes, b.Writes) && slices.Equal(a.Others, b.Others)
 	})
 }
 
@@ -145,7 +145,10 @@ func TestKilledBeforeTheAnalysisIsStored(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		content []byte
-	}{{"the end of the monitor stores it", nil}, {"it was killed", stored}, {"while it was storing", stored[:len(stored)/2]}} {
+	}{
+		{"the end of the monitor stores it", nil}, {"it was killed", stored},
+		{"while it was storing", stored[:len(stored)/2]},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.content != nil {
 				if err := os.WriteFile(path, test.content, 0o600); err != nil {
