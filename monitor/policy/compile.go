@@ -326,7 +326,8 @@ func (c *compiler) body(body []*literalSyntax, level *scope) []literal {
 		case groupForm:
 			literals = append(literals, c.body(item.inner, level)...)
 		case untilForm:
-			c.fail(Range{item.position, Position{item.position.Line, item.position.Column + int32(len("until"))}}, CodeSyntax,
+			word := Position{item.position.Line, item.position.Column + int32(len("until"))}
+			c.fail(Range{item.position, word}, CodeSyntax,
 				"", "only declassify relaxes over time", "`until` does not belong here")
 		}
 	}

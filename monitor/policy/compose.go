@@ -64,7 +64,8 @@ func (c *composer) compose(d *Declaration, path []*Declaration) *composition {
 		made.mistakes = append(made.mistakes, mistakes...)
 		made.clauses = append(made.clauses[:len(made.clauses):len(made.clauses)], clauses...)
 		if len(made.clauses) > MaxClauses {
-			made.mistakes = append(made.mistakes, newError(c.files[d], include.Range, CodeLimit, "", "include fewer policies",
+			made.mistakes = append(made.mistakes, newError(c.files[d], include.Range, CodeLimit, "",
+				"include fewer policies",
 				"with what it includes, the policy has more than %d clauses", MaxClauses).limited(ErrTooManyClauses))
 			made.clauses = made.clauses[:MaxClauses]
 			break
@@ -140,7 +141,8 @@ func (c *composer) arguments(d *Declaration, include *Include, target *Declarati
 		mistakes = append(mistakes, newError(c.files[d], at, CodeInclude, "", hint, format, arguments...))
 	}
 	if len(include.arguments) != len(target.Parameters) {
-		fail(include.Range, "give it "+include.Name+target.signature(), "%s takes %s, and gets %d arguments", include.Name, target.signature(),
+		fail(include.Range, "give it "+include.Name+target.signature(),
+			"%s takes %s, and gets %d arguments", include.Name, target.signature(),
 			len(include.arguments))
 		return nil, mistakes
 	}
@@ -157,7 +159,8 @@ func (c *composer) arguments(d *Declaration, include *Include, target *Declarati
 			fail(argument.rangeOf(), "give a parameter of this policy, a text, a number or a time",
 				"%s cannot be the argument of an include", argument)
 		case kind != target.Types[i]:
-			fail(argument.rangeOf(), "give it a value of this type", "parameter %s of %s is %s, and %s is %s", target.Parameters[i], include.Name,
+			fail(argument.rangeOf(), "give it a value of this type",
+				"parameter %s of %s is %s, and %s is %s", target.Parameters[i], include.Name,
 				article(target.Types[i]), argument, article(kind))
 		}
 	}
@@ -199,7 +202,8 @@ func (c *composer) blame(all []compiled) {
 			}
 			for _, include := range one.declaration.Includes {
 				if target := c.target(include.Name); target != nil && c.broken[target] {
-					all[i].mistakes = append(all[i].mistakes, newError(c.files[one.declaration], include.Range, CodeInclude, "",
+					all[i].mistakes = append(all[i].mistakes, newError(c.files[one.declaration], include.Range,
+						CodeInclude, "",
 						"correct policy "+include.Name+" first", "policy %s, which it includes, has errors", include.Name))
 					c.broken[one.declaration], changed = true, true
 					break

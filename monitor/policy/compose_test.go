@@ -152,8 +152,8 @@ func TestIncludesAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	Lint(Surroundings{}, file) // ends soon
-	if _, err := Parse("a.pol", []byte("policy a includes b"+strings.Repeat(", b", MaxIncludes)+" { }")); !errors.Is(err,
-		ErrTooManyIncludes) {
+	_, err = Parse("a.pol", []byte("policy a includes b"+strings.Repeat(", b", MaxIncludes)+" { }"))
+	if !errors.Is(err, ErrTooManyIncludes) {
 		t.Errorf("got %v, want %v", err, ErrTooManyIncludes)
 	}
 }

@@ -81,7 +81,8 @@ func boundIdentity(t *testing.T, template *Template) ID {
 	t.Helper()
 	values := make([]string, len(template.parameters))
 	for i, kind := range template.types {
-		values[i] = map[ValueKind]string{StringValue: "alice", IntegerValue: "7", TimeValue: "2027-01-01T00:00:00Z"}[kind]
+		values[i] = map[ValueKind]string{StringValue: "alice", IntegerValue: "7",
+			TimeValue: "2027-01-01T00:00:00Z"}[kind]
 	}
 	return mustBindTemplate(t, template, values...).ID()
 }

@@ -31,7 +31,8 @@ var foreignHints = map[string]string{
 const negationHint = "nothing is negated: write neq(X, Y), or each in C says t(X) { neq(X, Y) } if a list must not have it"
 
 // foreignOperators are those of foreignHints that are no words, the longest first.
-var foreignOperators = []string{"==", "!=", "<>", "<=", ">=", "&&", "||", "\\+", "=", "<", ">", "+", "*", "&", "|", ";", "!"}
+var foreignOperators = []string{"==", "!=", "<>", "<=", ">=", "&&", "||", "\\+",
+	"=", "<", ">", "+", "*", "&", "|", ";", "!"}
 
 // nearest returns the candidate that word probably means: the one with the fewest edits,
 // at most two and fewer than half the word, ignoring case. It returns "" if there is

@@ -174,7 +174,8 @@ func wordLength(text string) int {
 //
 // A policy of the standard library is one name, too: library/friends.
 func nameLength(text string) int {
-	if rest, ofLibrary := strings.CutPrefix(text, LibraryPrefix); ofLibrary && rest != "" && rest[0] >= 'a' && rest[0] <= 'z' {
+	rest, ofLibrary := strings.CutPrefix(text, LibraryPrefix)
+	if ofLibrary && rest != "" && rest[0] >= 'a' && rest[0] <= 'z' {
 		return len(LibraryPrefix) + nameLength(rest)
 	}
 	length := wordLength(text)

@@ -51,8 +51,8 @@ func Check(around Surroundings, files ...*File) []Checked {
 				checked.Diagnostics = append(checked.Diagnostics, composer.diamonds(one.declaration)...)
 			}
 		}
-		refused := slices.ContainsFunc(checked.Diagnostics, func(d Diagnostic) bool { return d.Severity == SeverityError })
-		if !refused {
+		refuses := func(d Diagnostic) bool { return d.Severity == SeverityError }
+		if !slices.ContainsFunc(checked.Diagnostics, refuses) {
 			checked.Template = one.template
 		}
 		for i := range checked.Diagnostics {

@@ -186,7 +186,8 @@ func (t *typing) compared(l *literal, holds string, left, right kinds) {
 func (l *linter) contradicts(body []literal) bool {
 	below, above := map[Value]bound{}, map[Value]bound{}
 	note := func(term, limit Value, strict, upper bool) {
-		if term.kind != kindVariable && term.kind != kindParameter || limit.kind != IntegerValue && limit.kind != TimeValue {
+		if term.kind != kindVariable && term.kind != kindParameter ||
+			limit.kind != IntegerValue && limit.kind != TimeValue {
 			return
 		}
 		bounds, tighter := above, 1

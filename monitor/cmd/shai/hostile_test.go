@@ -18,8 +18,8 @@ import (
 var hostile = map[string]func() error{
 	"a text of more than 256 KiB":            policies("#" + strings.Repeat("a", policy.MaxText)),
 	"257 clauses":                            policies(strings.Repeat("read :- true.\n", policy.MaxClauses+1)),
-	"65 literals in a clause":                policies("read :- true" + strings.Repeat(", true", policy.MaxLiterals) + "."),
-	"parentheses nine deep":                  policies("read :- " + strings.Repeat("(", 9) + "true" + strings.Repeat(")", 9) + "."),
+	"65 literals in a clause":                policies("read :- true" + strings.Repeat(", true", 64) + "."),
+	"parentheses nine deep":                  policies("read :- (((((((((true)))))))))."),
 	"17 arguments":                           policies(`read :- "c" says t(1` + strings.Repeat(", 1", policy.MaxArguments) + ")."),
 	"more than 64 variables in a clause":     policies("read :- " + strings.Repeat(`"c" says t(_, _, _, _, _, _, _, _, _), `, 8) + "true."),
 	"a string of more than 4 KiB":            policies(`read :- sKeyIs("` + strings.Repeat("a", policy.MaxString+1) + `").`),

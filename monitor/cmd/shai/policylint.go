@@ -112,7 +112,8 @@ func diagnosticOf(found *manifest.Error) policy.Diagnostic {
 		d.Severity = policy.SeverityWarning
 	}
 	if found.Lint == "" {
-		d.Code, d.Message = policy.Code("manifest-"+string(found.Code)), found.Object()+": "+found.Field+": "+found.Message
+		d.Code = policy.Code("manifest-" + string(found.Code))
+		d.Message = found.Object() + ": " + found.Field + ": " + found.Message
 	}
 	if d.EndLine == 0 {
 		d.EndLine, d.EndColumn = d.Line, d.Column

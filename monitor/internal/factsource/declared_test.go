@@ -27,7 +27,7 @@ func TestStatementsThatContradictTheirDeclarations(t *testing.T) {
 {"conduit":"friends/alice","says":"friend","tuples":[["bob"],[7]]}
 nonsense
 {"conduit":"friends/alice","says":"friend","tuples":[["bob","carol"]]}
-{"conduit":"freinds/alice","says":"friend","tuples":[["bob"]]}
+{"conduit":"fiends/alice","says":"friend","tuples":[["bob"]]}
 {"conduit":"friends/alice","says":"enemy","tuples":[["bob"]]}
 `
 	_, err := ReadStatements(strings.NewReader(text), "f", declared)
@@ -39,7 +39,7 @@ nonsense
 		`f:2: "friends/alice" says friend: 7 in the tuple (7) is an integer; spec.relations declares friend(who: string)`,
 		"f:3: not a fact statement",
 		`f:4: "friends/alice" says friend: the tuple ("bob", "carol") has 2 values; spec.relations declares friend(who: string)`,
-		`f:5: "freinds/alice" says friend: spec.relations declares other conduits for relation friend`,
+		`f:5: "fiends/alice" says friend: spec.relations declares other conduits for relation friend`,
 		`f:6: "friends/alice" says enemy: spec.relations does not declare relation enemy`,
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
@@ -57,7 +57,7 @@ nonsense
 
 // Facts that are fetched are compared with the declarations, too.
 func TestFetchedFactsThatContradictTheirDeclarations(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	server := httptest.NewServer(http.HandlerFunc(says))
 	defer server.Close()
 	spec := at(server.URL, "")
 	spec.Relations = friendDeclared

@@ -64,11 +64,11 @@ func TestPoliciesAmongTheirSurroundings(t *testing.T) {
 		{"an unknown relation, where a source says anything",
 			policyObject("a", `policy a { read :- sKeyIs(K), "friends/alice" says frend(K). }`) +
 				factSource("s", friendSource) + factSource("z", "inline: []"), ""},
-		{"an unknown conduit", policyObject("a", `policy a { read :- each in "freinds/alice" says friend(K) { neq(K, "x") }. }`) +
+		{"an unknown conduit", policyObject("a", `policy a { read :- each in "fiends/alice" says friend(K) { neq(K, "x") }. }`) +
 			factSource("s", friendSource),
-			"undeclared-conduit: Policy a: no source of facts speaks for conduit \"freinds/alice\", so the list is empty and each holds for everybody"},
+			"undeclared-conduit: Policy a: no source of facts speaks for conduit \"fiends/alice\", so the list is empty and each holds for everybody"},
 		{"an unknown conduit, where a source does not name its own",
-			policyObject("a", `policy a { read :- each in "freinds/alice" says friend(K) { neq(K, "x") }. }`) +
+			policyObject("a", `policy a { read :- each in "fiends/alice" says friend(K) { neq(K, "x") }. }`) +
 				factSource("s", friendSource) + factSource("z", "file: {path: /z}"), ""},
 		{"an attribute of a principal", policyObject("a", `policy a { read :- sKeyIs(K), concat(P, "principals/", K), P says attribute("team", "red"). }`) +
 			factSource("s", friendSource), ""},
@@ -80,7 +80,8 @@ func TestPoliciesAmongTheirSurroundings(t *testing.T) {
 		{"facts that contradict", factSource("s", strings.Replace(friendSource, "[[bob]]", "[[bob], [7], [a, b]]", 1)),
 			"error: FactSource s: spec.inline[0].tuples[1]: \"friends/alice\" says friend: 7 in the tuple (7) is an integer; spec.relations declares friend(who: string)\n" +
 				"error: FactSource s: spec.inline[0].tuples[2]: \"friends/alice\" says friend: the tuple (\"a\", \"b\") has 2 values; spec.relations declares friend(who: string)"},
-		{"facts that are not declared", factSource("s", strings.Replace(friendSource, "says: friend,", "says: enemy,", 1)),
+		{"facts that are not declared",
+			factSource("s", strings.Replace(friendSource, "says: friend,", "says: enemy,", 1)),
 			"error: FactSource s: spec.inline[0]: \"friends/alice\" says enemy: spec.relations does not declare relation enemy; add it there, or correct the fact"},
 		{"included", policyObject("a", `policy a includes b-c("x"), library/private("y") { }`) +
 			policyObject("b-c", `policy b-c(owner) { read :- sKeyIs(owner). }`), ""},
@@ -92,8 +93,8 @@ func TestPoliciesAmongTheirSurroundings(t *testing.T) {
 		{"of the library", using(`{name: library/friends, arguments: {owner: "{owner}"}}`), ""},
 		{"of the library, without its argument", using(`{name: library/friends}`),
 			`error: Pipeline p: spec.conduits[0].paths[0].policy.arguments: parameter "owner" of policy library/friends gets no value`},
-		{"not of the library", using(`{name: library/freinds, arguments: {owner: "{owner}"}}`),
-			`error: Pipeline p: spec.conduits[0].paths[0].policy.name: the standard library has no policy "library/freinds"`},
+		{"not of the library", using(`{name: library/fiends, arguments: {owner: "{owner}"}}`),
+			`error: Pipeline p: spec.conduits[0].paths[0].policy.name: the standard library has no policy "library/fiends"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, got := reported(t, test.text); got != test.want {
@@ -110,8 +111,8 @@ func TestNamesWithHyphens(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
-	_, got := reported(t, policyObject("of-friends", `policy of-freinds { }`))
-	if want := "error: Policy of-friends: spec.text: the text declares policy of-freinds; expected of-friends, after metadata.name"; got != want {
+	_, got := reported(t, policyObject("of-friends", `policy of-fiends { }`))
+	if want := "error: Policy of-friends: spec.text: the text declares policy of-fiends; expected of-friends, after metadata.name"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -56,8 +56,8 @@ func (c *checker) includes(o *object, declaration *policy.Declaration) {
 		from := include.Range.From
 		c.composed = append(c.composed, &Error{
 			Position: o.textPosition("spec.text", int(from.Line), int(from.Column)),
-			Within:   Position{Line: int(from.Line), Column: int(from.Column)}, Code: Malformed, Lint: policy.CodeInclude,
-			Kind: o.kind, Name: o.name, Field: "spec.text",
+			Within:   Position{Line: int(from.Line), Column: int(from.Column)},
+			Code:     Malformed, Lint: policy.CodeInclude, Kind: o.kind, Name: o.name, Field: "spec.text",
 			Message: fmt.Sprintf("it includes policy %s, another object: here each Policy has to say all of its text itself, "+
 				"since its revisions are rolled out by themselves", include.Name),
 			Hint: "copy its clauses, or include policies of the standard library",
