@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
@@ -26,34 +27,41 @@ type Server struct {
 	rpc  *jrpc2.Server
 	open map[string]*document // by URI
 	utf8 bool                 // the editor counts bytes
-	done bool                 // the editor has asked to shut down
+	done atomic.Bool          // the editor has asked to shut down
+	left chan struct{}        // closed by exit
 }
 
 // Serve answers an editor until it says exit, closes its end, or ctx ends. It returns an error
 // if the editor leaves without having asked to shut down.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser) error {
-	s := &Server{open: map[string]*document{}}
+	s := &Server{open: map[string]*document{}, left: make(chan struct{})}
 	// Requests are answered one after the other: each sees the text that the editor had.
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, Concurrency: 1})
 	s.rpc.Start(channel.LSP(in, out))
-	stop := context.AfterFunc(ctx, s.rpc.Stop)
-	defer stop()
-	err := s.rpc.Wait()
-	switch {
-	case ctx.Err() != nil || s.done:
+	ended := make(chan error, 1)
+	go func() { ended <- s.rpc.Wait() }() // not before input ends, which an editor may leave open
+	var err error
+	select {
+	case <-ctx.Done():
 		return nil
+	case <-s.left:
+	case err = <-ended:
+	}
+	switch {
 	case err != nil:
 		return fmt.Errorf("language server: %w", err)
+	case !s.done.Load():
+		return errors.New("language server: the editor has left without a request to shut down")
 	}
-	return errors.New("language server: the editor has left without a request to shut down")
+	return nil
 }
 
 func (s *Server) methods() handler.Map {
 	return handler.Map{
 		"initialize":                 handler.New(s.initialize),
 		"initialized":                handler.New(func(context.Context) error { return nil }),
-		"shutdown":                   handler.New(func(context.Context) (any, error) { s.done = true; return nil, nil }),
-		"exit":                       handler.New(func(context.Context) error { go s.rpc.Stop(); return nil }),
+		"shutdown":                   handler.New(func(context.Context) (any, error) { s.done.Store(true); return nil, nil }),
+		"exit":                       handler.New(s.exit),
 		"textDocument/didOpen":       handler.New(s.didOpen),
 		"textDocument/didChange":     handler.New(s.didChange),
 		"textDocument/didSave":       handler.New(s.didSave),
@@ -71,6 +79,16 @@ func (s *Server) methods() handler.Map {
 			return s.publishAll(ctx)
 		}),
 	}
+}
+
+// exit ends the server. The editor may send it twice.
+func (s *Server) exit(context.Context) error {
+	select {
+	case <-s.left:
+	default:
+		close(s.left)
+	}
+	return nil
 }
 
 func (s *Server) initialize(_ context.Context, params initializeParams) (initializeResult, error) {

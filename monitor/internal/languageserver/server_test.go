@@ -331,6 +331,42 @@ func TestTheServerEndsInOrder(t *testing.T) {
 	}
 }
 
+// The server ends with exit, and with its context, although the input stays open.
+func TestTheServerEndsThoughInputStaysOpen(t *testing.T) {
+	input, editor := io.Pipe()
+	t.Cleanup(func() { _ = editor.Close() })
+	output, answers := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(context.Background(), input, answers) }()
+	messages := channel.LSP(output, editor)
+	if err := messages.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"shutdown"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := messages.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if err := messages.Send([]byte(`{"jsonrpc":"2.0","method":"exit"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	unread, open := io.Pipe()
+	t.Cleanup(func() { _ = open.Close() })
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() { ended <- Serve(ctx, unread, discarded{}) }()
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+type discarded struct{}
+
+func (discarded) Write(text []byte) (int, error) { return len(text), nil }
+
+func (discarded) Close() error { return nil }
+
 // No text, however broken, ends the server.
 func FuzzTextsWhileTheyAreTyped(f *testing.F) {
 	for _, seed := range []string{friends, "policy", "policy a(", "read :- each in", "}", "read :- \"",
