@@ -30,7 +30,7 @@ func (s *Server) complete(d *document, before int) []completionItem {
 		return s.policies(d)
 	case isWord(d.tokens, last, "each"):
 		return words("in")
-	case last < 0 || isSymbol(d.tokens, last, "{") && !d.inEach(last) || isSymbol(d.tokens, last, ".") && d.endsClause(last):
+	case last < 0, isSymbol(d.tokens, last, "{") && !d.inEach(last), isSymbol(d.tokens, last, ".") && d.endsClause(last):
 		if d.inBlock(before) {
 			return words(heads...)
 		}

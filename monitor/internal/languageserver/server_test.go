@@ -106,7 +106,8 @@ const friends = `policy friends(owner) {
 
 func TestDiagnosticsAreThoseOfLint(t *testing.T) {
 	e := newEditor(t, map[string]string{"base.pol": friends})
-	if found := e.open("good.pol", `policy good(owner) includes friends(owner) { update :- sKeyIs(owner). }`); len(found) > 0 {
+	good := `policy good(owner) includes friends(owner) { update :- sKeyIs(owner). }`
+	if found := e.open("good.pol", good); len(found) > 0 {
 		t.Errorf("a policy that includes one of another file: %+v", found)
 	}
 	found := e.open("bad.pol", "read :- \"é😀\" says friend(K), skeyIs(K).\n")
