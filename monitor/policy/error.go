@@ -35,7 +35,7 @@ var (
 	ErrTooManySteps     = errors.New("decision takes too many steps")
 )
 
-// Code is the kind of a mistake, for programs. [Codes] describes each.
+// Code is the kind of a mistake, for programs. docs/policies.md describes each.
 type Code string
 
 // Error is an error in a policy's text.

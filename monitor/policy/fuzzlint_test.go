@@ -19,7 +19,7 @@ func FuzzLint(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	described := map[Code]bool{}
-	for _, info := range Codes() {
+	for _, info := range codes {
 		described[info.Code] = true
 	}
 	f.Fuzz(func(t *testing.T, both []byte) {

@@ -8,19 +8,8 @@ import (
 	"slices"
 )
 
-// LintText parses and compiles a text and returns everything that is wrong with it or probably
-// not meant, in the order of the text. It returns no error: errors are diagnostics.
-func LintText(filename string, text []byte, around Surroundings) []Diagnostic {
-	file, err := Parse(filename, text)
-	if err != nil {
-		var mistakes Errors
-		errors.As(err, &mistakes)
-		return mistakes.Diagnostics()
-	}
-	return Lint(around, file)
-}
-
-// Lint is LintText for files that were parsed. Their policies may include each other.
+// Lint compiles the policies of files, which may include each other, and returns everything that is wrong
+// with them or probably not meant, by file and place. Errors are diagnostics, too.
 func Lint(around Surroundings, files ...*File) []Diagnostic {
 	var all []Diagnostic
 	for _, one := range Check(around, files...) {

@@ -87,10 +87,19 @@ func TestLint(t *testing.T) {
 				"move it to the update rule of the conduit that is written, or to an exit (`until`)"},
 	}
 	for _, test := range tests {
-		if got := shown(LintText("t.pol", []byte(test.text), surroundings())); got != test.want {
+		if got := shown(lintText("t.pol", []byte(test.text), surroundings())); got != test.want {
 			t.Errorf("%s\n got %s\nwant %s", test.text, got, test.want)
 		}
 	}
+}
+
+// lintText examines one file.
+func lintText(name string, text []byte, around Surroundings) []Diagnostic {
+	file, mistakes := ParseAll(name, text)
+	if len(mistakes) > 0 {
+		return mistakes.Diagnostics()
+	}
+	return Lint(around, file)
 }
 
 func shown(all []Diagnostic) string {
@@ -142,7 +151,7 @@ func TestAcceptedTextsKeepTheirMeaning(t *testing.T) {
 // Every code that diagnostics carry is described, once.
 func TestEveryCodeIsDescribed(t *testing.T) {
 	var names []Code
-	for _, info := range Codes() {
+	for _, info := range codes {
 		if info.About == "" || info.Severity == "" || slices.Contains(names, info.Code) {
 			t.Errorf("code %q has no description of its own", info.Code)
 		}
@@ -165,7 +174,7 @@ func TestCodesAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, info := range Codes() {
+	for _, info := range codes {
 		if documented[string(info.Code)] != string(info.Severity) {
 			t.Errorf("docs/policies.md calls %s %q, want %s", info.Code, documented[string(info.Code)], info.Severity)
 		}
