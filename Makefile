@@ -19,6 +19,8 @@ GRAFANA ?=
 SESSION ?=
 # Further options of bench-operator.
 SCALE ?=
+# Further options of bench-policy.
+POLICY ?=
 # Further options of bench-analysis.
 ANALYSIS ?=
 # V=1 shows each command and its output.
@@ -152,6 +154,13 @@ scenario: ## List scenarios of load, or run one on the running demo (NAME=spike 
 .PHONY: bench-session
 bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 ...')
 	@exec $(PYTHON) -m loadgen sessions --output out/bench $(SESSION)
+
+# The results are out/bench/policy.json and policy.html, its chart. A module of its own, so
+# that the product does not depend on the engines that it is compared with.
+.PHONY: bench-policy
+bench-policy: | setup ## Measure decisions of policies beside OPA and Cedar (POLICY='-rounds 10 ...')
+	@go build -C monitor/policybench -o ../../build/policybench .
+	@exec build/policybench -output out/bench $(POLICY)
 
 # The result is out/bench/operator.json; SCALE has options, see --help of the command.
 .PHONY: bench-operator

@@ -13,6 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly GO_BENCH="go test -C monitor -run='^$' -benchmem"
 readonly MEASUREMENTS="
 policy|decisions of the policy language, binding of policies, facts|$GO_BENCH -bench=. ./policy
+engines|decisions of policies beside OPA and Cedar, which agree on every answer|make bench-policy
 analysis|the offline analysis of up to 40,000 users, registration of up to 14.5 million documents: 15 minutes, 5 GB in /var/tmp|make bench-analysis
 capabilities|parts of the offline analysis, of 400 users (-population=40000 for the paper's)|$GO_BENCH -bench=. ./internal/analysis
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api

@@ -80,15 +80,26 @@ func (e *Evaluator) use(o *operand) *valueUse {
 
 // member decides whether a set contains a value. ok is false if the facts have to be asked.
 func (e *Evaluator) member(c *instruction) (found, ok bool) {
-	group, ok := e.group(c)
-	if !ok {
-		return false, false
+	var set setNumber
+	if cached := c.group.found.Load(); e.index != nil && cached != nil && cached.in == e.self {
+		set = cached.set
+	} else {
+		group, ok := e.group(c)
+		if !ok {
+			return false, false
+		}
+		set = group.set
 	}
-	use := e.use(&c.tested)
+	var use *valueUse
+	if c.tested.kind == operandSlot {
+		use = e.uses[c.tested.slot]
+	}
 	if use == nil {
-		return false, false
+		if use = e.use(&c.tested); use == nil {
+			return false, false
+		}
 	}
-	return e.step() && use.in(group.set), true
+	return e.step() && use.in(set), true
 }
 
 func (e *Evaluator) says(c *instruction) bool {

@@ -19,11 +19,18 @@ func (g *factGroup) set() setNumber {
 	return setNumber(g.number) + 1
 }
 
+// fewGroups are walked faster than halved.
+const fewGroups = 8
+
 // in reports whether a value, of which this is the use, is in a set.
 func (u *valueUse) in(set setNumber) bool {
 	if u == nil || set == 0 || len(u.groups) == 0 {
 		return false
 	}
-	_, found := slices.BinarySearch(u.groups, uint32(set-1)) //nolint:gosec // a group's number
+	number := uint32(set - 1) //nolint:gosec // a group's number
+	if len(u.groups) <= fewGroups {
+		return slices.Contains(u.groups, number)
+	}
+	_, found := slices.BinarySearch(u.groups, number)
 	return found
 }

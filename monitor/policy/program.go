@@ -180,7 +180,8 @@ func (a *assembler) operands(terms []Value) []operand {
 	for i, term := range terms {
 		operands[i] = a.operand(term)
 		for j := range i {
-			if operands[i].kind == operandBind && operands[j].kind == operandBind && operands[i].slot == operands[j].slot {
+			if operands[i].kind == operandBind && operands[j].kind == operandBind &&
+				operands[i].slot == operands[j].slot {
 				operands[i].kind = operandSame
 			}
 		}
