@@ -31,8 +31,8 @@ func (e *Evaluator) pattern(c *instruction, arguments []operand) (Pattern, bool)
 		}
 		e.scratch = append(e.scratch, value)
 	}
-	return Pattern{Conduit: conduit.text, Relation: c.relation, Arguments: e.scratch[from:len(e.scratch):len(e.scratch)],
-		Rows: &e.budget.steps}, true
+	return Pattern{Conduit: conduit.text, Relation: c.relation,
+		Arguments: e.scratch[from:len(e.scratch):len(e.scratch)], Rows: &e.budget.steps}, true
 }
 
 // looked reports whether the facts have been looked at to the end.

@@ -52,7 +52,8 @@ func TestEvaluatorAgreesWithProver(t *testing.T) {
 						want.Allowed, want.Reason, ruleText("read", bodies))
 				}
 				answers[got]++
-				if again, err := byNumber.Holds(p.Read(this), byNumber.Prepare(environment)); again != got || err != nil {
+				again, err := byNumber.Holds(p.Read(this), byNumber.Prepare(environment))
+				if again != got || err != nil {
 					t.Fatalf("%+v: %v, %v by the numbers of an index, and %v without\n%s in %v", environment.Session, again, err,
 						got, ruleText("read", bodies), facts)
 				}
@@ -111,7 +112,8 @@ func TestEvaluatorIsBounded(t *testing.T) {
 		`"l" says f(A), "l" says f(B), "l" says f(C), mul(D, A, B), "l" says g(C, D)`,
 	} {
 		rule := mustBind(t, "read :- "+body+".").Read("x")
-		if got, err := evaluator.Holds(rule, evaluator.Prepare(Environment{})); got || !errors.Is(err, ErrTooManySteps) {
+		got, err := evaluator.Holds(rule, evaluator.Prepare(Environment{}))
+		if got || !errors.Is(err, ErrTooManySteps) {
 			t.Errorf("%s: %v, %v", body, got, err)
 		}
 	}

@@ -91,8 +91,8 @@ func TestExclusionAgreesWithOracle(t *testing.T) {
 		inner := make([]string, rapid.IntRange(1, 3).Draw(t, "literals"))
 		for i := range inner {
 			side := rapid.SampledFrom([]string{"E", "F", "K", "this", `"a"`, "1"})
-			inner[i] = fmt.Sprintf("%s(%s, %s)", rapid.SampledFrom([]string{"neq", "neq", "neq", "eq", "lt"}).Draw(t, "relation"),
-				side.Draw(t, "left"), side.Draw(t, "right"))
+			relation := rapid.SampledFrom([]string{"neq", "neq", "neq", "eq", "lt"}).Draw(t, "relation")
+			inner[i] = fmt.Sprintf("%s(%s, %s)", relation, side.Draw(t, "left"), side.Draw(t, "right"))
 		}
 		pattern := rapid.SampledFrom([]string{"f(E)", "g(E, F)", "g(E, E)", "g(F, E)", "g(K, E)", "g(this, E)",
 			"h(E, F, F)", "h(F, F, E)"}).Draw(t, "pattern")

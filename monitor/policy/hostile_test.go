@@ -77,14 +77,16 @@ func TestHostilePoliciesEnd(t *testing.T) {
 			p := mustBind(t, test.read+" update :- true.")
 			conduit := Conduit{Name: "x", Kind: FileConduit, Policy: p}
 			other := mustBind(t, `read :- sKeyIs("a"), "big" says few(W), "big" says few(U).`)
-			Decide(Leave, Label{}, conduit, state, Environment{Session: session("a", "de")}) // builds what lasts in the index
+			// The first decision builds what lasts in the index.
+			Decide(Leave, Label{}, conduit, state, Environment{Session: session("a", "de")})
 			for _, explain := range []bool{false, true} {
 				environment := Environment{Session: session("a", "de"), Now: noon, Explain: explain}
 				for name, decide := range map[string]func() (bool, error){
 					"leave": func() (bool, error) { return answer(Decide(Leave, Label{}, conduit, state, environment)) },
 					"read":  func() (bool, error) { return answer(Decide(Read, other.Label("y"), conduit, state, environment)) },
 					"write": func() (bool, error) {
-						return answer(Decide(Write, p.Label("x"), Conduit{Name: "y", Policy: other}, state, environment))
+						to := Conduit{Name: "y", Policy: other}
+						return answer(Decide(Write, p.Label("x"), to, state, environment))
 					},
 					"holds": func() (bool, error) { return asked(state, p.Read("x"), environment) },
 				} {

@@ -14,9 +14,9 @@ import (
 )
 
 // A stored result consists of magic, bundle hash, facts version, plan digest, time of the
-// run, the instant up to which it has followed the clock, the number of instances, each instance, and the SHA-256 of all that. Numbers are
-// unsigned varints, except for 8-byte condition hashes (big-endian). Lists of classes
-// contain differences.
+// run, the instant up to which it has followed the clock, the number of instances, each
+// instance, and the SHA-256 of all that. Numbers are unsigned varints, except for 8-byte
+// condition hashes (big-endian). Lists of classes contain differences.
 const (
 	magic       = "shai-analysis-2\n"
 	magicBefore = "shai-analysis-1\n" // of an earlier version, without the instants at which accesses begin

@@ -210,8 +210,8 @@ func (w *world) step() (what string) {
 		what = "policy " + w.bundle.Policies[at].Name
 	case 3: // of a task that only writes what it has written
 		task := w.plan.Tasks[0]
-		task.Reads = rapid.SampledFrom([][]string{{"one"}, {"two", "notes"}, {"one", "two", "notes", "pipe"}}).Draw(w.rt,
-			"reads")
+		choices := [][]string{{"one"}, {"two", "notes"}, {"one", "two", "notes", "pipe"}}
+		task.Reads = rapid.SampledFrom(choices).Draw(w.rt, "reads")
 		plan := *w.plan
 		plan.Tasks = append([]Task{task}, w.plan.Tasks[1:]...)
 		w.plan = &plan

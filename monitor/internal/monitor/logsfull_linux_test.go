@@ -68,5 +68,6 @@ func TestLogsOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	waiting.Until(t, "an entry is added with room again", func() bool { return add() == "" }) // when it can be recorded again
+	// An entry is added as soon as it can be recorded again.
+	waiting.Until(t, "an entry is added with room again", func() bool { return add() == "" })
 }
