@@ -8,10 +8,6 @@ import (
 	"path/filepath"
 )
 
-// removedDocument begins the answer to a read of a document that was removed behind the
-// monitor's back: nothing watches, and the view keeps it until the next apply.
-const removedDocument = "text"
-
 // askedWhenGrown says how often a live session asks about a document that its set has gained
 // since it began: the stub has the session's first set.
 const askedWhenGrown = "asked 1"

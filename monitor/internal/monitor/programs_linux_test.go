@@ -13,10 +13,6 @@ import (
 // builtProbe is the folder of the probe worker that this run has built.
 var builtProbe string
 
-// removedDocument begins the answer to a read of a document that was removed behind the
-// monitor's back: the monitor watches, and withholds it.
-const removedDocument = "error"
-
 // askedWhenGrown says how often a live session asks about a document that its set has gained
 // since it began: its supervisor opens it.
 const askedWhenGrown = "asked 0"

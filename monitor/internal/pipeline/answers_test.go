@@ -47,7 +47,7 @@ func TestOpenOfAnotherFile(t *testing.T) {
 	recorded := 0
 	for _, record := range p.records() {
 		if record.Kind == audit.Denial && record.Conduit == "/open/1.txt" &&
-			strings.Contains(record.Reason, "is not the document") {
+			strings.Contains(record.Reason, "is not a document that was catalogued") {
 			recorded++
 		}
 	}
