@@ -345,10 +345,7 @@ func TestIngestRaces(t *testing.T) {
 		}
 	}()
 	added := 0
-	for range 1 << 16 {
-		if added == 50 {
-			break
-		}
+	for added < 50 {
 		answer, err := i.view.Ingest([]string{name})
 		if err != nil && !strings.Contains(err.Error(), ErrView.Error()) {
 			t.Fatal(err)
@@ -371,9 +368,6 @@ func TestIngestRaces(t *testing.T) {
 		return nil
 	})
 	i.must(err)
-	if added < 50 {
-		t.Errorf("the uploader's own file was catalogued %d times", added)
-	}
 }
 
 // BenchmarkIngest catalogues new files of known classes, in steps of several sizes, beside 100,000
