@@ -41,7 +41,8 @@ def picture(found: Sequence[Measurement]) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * _WIDTH} {_HEIGHT}" font-family="sans-serif" '
-        f'font-size="11"><rect width="100%" height="100%" fill="#ffffff"/>\n{body}</svg>\n'
+        f'font-size="11"><rect width="100%" height="100%" fill="#ffffff"/>\n'
+        f"<!-- SPDX-License-Identifier: BSD-2-Clause -->\n{body}</svg>\n"
     )
 
 
