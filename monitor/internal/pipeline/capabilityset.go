@@ -122,7 +122,7 @@ func (s *session) decideBinding(principal string) (*capabilitySet, decision.Subj
 	if err != nil {
 		return nil, decision.Subject{}, err
 	}
-	who := s.withConnection(holds.subject)
+	who := s.withConnection(holds.subject, principal)
 	leaving := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
 	if !leaving.Allowed {
 		return nil, decision.Subject{}, fmt.Errorf("data may not leave to %s: %s", principal, leaving.Reason)

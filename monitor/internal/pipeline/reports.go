@@ -155,7 +155,7 @@ func (v *supervised) bound(s *session, event supervision.Event, login *metrics.I
 		p.services.Metrics.AuditFailed()
 		s.worker.Kill()
 	}
-	s.hold(holds, s.withConnection(holds.subject))
+	s.hold(holds, s.withConnection(holds.subject, event.Principal))
 	if !holds.analyzed {
 		s.learnSet()
 	}

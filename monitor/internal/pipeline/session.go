@@ -187,10 +187,11 @@ func (s *session) letGo() {
 }
 
 // withConnection adds to an instance's subject what only this connection has: an instance
-// serves its user at many addresses, and one without a region serves many regions.
-func (s *session) withConnection(who decision.Subject) decision.Subject {
+// serves its user at many addresses, one without a region serves many regions, and one
+// without a user serves many users.
+func (s *session) withConnection(who decision.Subject, principal string) decision.Subject {
 	session := *who.Session
-	session.IP, session.Region = s.peer, s.region
+	session.Principal, session.IP, session.Region = principal, s.peer, s.region
 	who.Session = &session
 	return who
 }

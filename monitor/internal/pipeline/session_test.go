@@ -303,3 +303,16 @@ func TestSessionOfAnEndedWorker(t *testing.T) {
 		}
 	}
 }
+
+// An instance without the parameter user serves many users: each session acts for its own, not
+// for the one whose login made the capability set.
+func TestSessionsOfOneInstanceActForTheirUsers(t *testing.T) {
+	f := bare(t)
+	shared := func(holds *capabilitySet) { holds.subject.Instance = "worker(de)" }
+	for _, principal := range []string{"alice", "bob"} {
+		s := f.begins(wire.ModeShai, "alice", shared)
+		if got := s.withConnection(s.holds.subject, principal).Session.Principal; got != principal {
+			t.Errorf("a session of %s acts for %s", principal, got)
+		}
+	}
+}

@@ -237,7 +237,7 @@ func (f *fixture) begins(mode wire.Mode, principal string, change func(*capabili
 	s := &session{pipeline: f.Pipeline, task: f.tasks["worker"], slot: &slot{}, region: "de", mode: mode,
 		worker: liveWorker{}}
 	f.sessions.byProcess[s.worker.PID()] = s
-	s.hold(given, s.withConnection(given.subject))
+	s.hold(given, s.withConnection(given.subject, principal))
 	return s
 }
 
