@@ -118,6 +118,44 @@ func (s *typedSession) opens(m *Monitor, name string) bool {
 	return s.ask(wire.Open{Conduits: []uint32{id}}).(wire.Opened).Status[0] == 0
 }
 
+// neighbour is another pipeline, with a typed conduit that anybody may write.
+const neighbour = `
+---
+apiVersion: shai.dev/v1alpha1
+kind: Task
+metadata: {name: clerk}
+spec: {command: [/bin/true], runtimeName: system, run: Once, taint: {name: free}, writes: [lists]}
+---
+apiVersion: shai.dev/v1alpha1
+kind: Pipeline
+metadata: {name: neighbour}
+spec:
+  mode: shai
+  revocation: lazy
+  tasks: [clerk]
+  conduits:
+    - name: lists
+      kind: file
+      type: conduit-ids
+      paths: [{path: "/neighbour/**", policy: {name: free}}]
+`
+
+// What policies allow is not enough: a task writes the typed conduits of its own pipeline only.
+func TestTypedConduitsOfOtherPipelinesAreUnknown(t *testing.T) {
+	m, options := typedMonitor(t)
+	applyBare(t, m, pipelinetest.Typed+neighbour)
+	if err := os.MkdirAll(filepath.Join(options.Data, "neighbour"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	bob := typedSessions(t, m, wire.ModeShai, "bob")[0]
+	id, _ := m.state().ID(document)
+	for conduit, want := range map[string]string{"/ids/bob": "", "/neighbour/list": "ENOENT"} {
+		if got := bob.writes(conduit, fmt.Sprintf("%d\n", id), 0); got != want {
+			t.Errorf("%s: %q, want %q", conduit, got, want)
+		}
+	}
+}
+
 func accessEntry(who, about string, when time.Time) string {
 	return fmt.Sprintf("access(%q, %q, %s)\n", who, about, policy.Time(when))
 }
