@@ -49,7 +49,7 @@ func given(conduit Conduit) []string {
 
 // conduits checks a pipeline's conduits and returns them by name.
 func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
-	known := map[string]Conduit{}
+	known, served := map[string]Conduit{}, map[string]string{}
 	for i, conduit := range spec.Conduits {
 		at := fmt.Sprintf("spec.conduits[%d]", i)
 		if _, twice := known[conduit.Name]; twice && conduit.Name != "" {
@@ -65,6 +65,7 @@ func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
 		c.commands(o, at, conduit.Access)
 		c.ends(o, at, conduit, spec.Tasks)
 		c.typed(o, at, conduit)
+		c.served(o, at, conduit, served)
 		c.reference(o, at+".policy", conduit.Policy, nil)
 		c.supplied(o, at+".policy", conduit.Policy, policy.GrantOpen)
 		for j, path := range conduit.Paths {
@@ -76,6 +77,20 @@ func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
 	}
 	c.slots(o, spec.Conduits)
 	return known
+}
+
+// served refuses a second connection of a task: its users sign one service, and its data leave
+// through one conduit. by has the connection of each task that has one.
+func (c *checker) served(o *object, at string, conduit Conduit, by map[string]string) {
+	if conduit.Kind != KindConnection || conduit.Task == "" {
+		return
+	}
+	if first, taken := by[conduit.Task]; taken {
+		c.fail(o, at+".task", "name another task, or remove one of the conduits",
+			"users connect to task %q through conduit %q already; a task has one connection", conduit.Task, first)
+		return
+	}
+	by[conduit.Task] = conduit.Name
 }
 
 // shape reports missing and misplaced fields.

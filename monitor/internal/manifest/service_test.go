@@ -68,3 +68,23 @@ func TestResolvedPipelineHasItsService(t *testing.T) {
 		}
 	}
 }
+
+// A task has one connection; another task of the pipeline may have its own.
+func TestATaskHasOneConnection(t *testing.T) {
+	t.Parallel()
+	const second = "    - {name: desk, kind: connection, listen: \"127.0.0.1:8641\", task: TASK}\n"
+	text := valid(t)
+	before, after, found := strings.Cut(text, "  conduits:\n")
+	if !found {
+		t.Fatal("the manifest has no conduits")
+	}
+	for task, want := range map[string]string{
+		"worker": `users connect to task "worker" through conduit "desk" already; a task has one connection`,
+		"reader": "",
+	} {
+		err := check(before + "  conduits:\n" + strings.Replace(second, "TASK", task, 1) + after)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a second connection, of task %s: %v, want %q", task, err, want)
+		}
+	}
+}

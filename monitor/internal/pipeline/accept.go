@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -17,26 +16,32 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
+var errUnconnected = errors.New("the task has no connection to accept")
+
 // Accept waits for a user's connection for one worker, and prepares the descriptors that
 // the worker gets with it.
 func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sandbox.Worker) (*sandbox.Accepted, error) {
 	task := p.taskOf(started)
-	if task == nil || p.acceptor == nil {
-		return nil, errors.New("the task has no connection to accept")
+	if task == nil {
+		return nil, errUnconnected
 	}
 	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
 		who := p.actorOf(started, sandbox.Caller{PID: worker.PID()}).Subject
 		p.refused(metrics.Protocol, who, "accept4", "", err.Error())
 		return nil, err
 	}
+	entrance := &task.entrance
+	if entrance.acceptor == nil {
+		return nil, errUnconnected
+	}
 	task.idle(started)
-	reserved, err := p.slots.reserve(ctx)
+	reserved, err := entrance.slots.reserve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	got, err := p.acceptor.next(ctx)
+	got, err := entrance.acceptor.next(ctx)
 	for err == nil && !p.admitted(task, got) {
-		got, err = p.acceptor.next(ctx)
+		got, err = entrance.acceptor.next(ctx)
 	}
 	if err != nil {
 		reserved.release()
@@ -49,9 +54,7 @@ func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 // serves reports whether users connect to a task and each gets a worker of their own. A
 // task without parameters has read all that it may before anybody connects.
 func (p *Pipeline) serves(task *Task) bool {
-	return len(task.spec.Parameters) > 0 && slices.ContainsFunc(p.spec.Conduits, func(conduit manifest.Conduit) bool {
-		return conduit.Kind == manifest.KindConnection && conduit.Task == task.name
-	})
+	return len(task.spec.Parameters) > 0 && task.entrance.connection.Kind == manifest.KindConnection
 }
 
 // mayServe refuses processes that are not fit for a new user: processes of a task that
@@ -145,7 +148,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 // connected returns the message that tells the worker about its session.
 func (s *session) connected() wire.Connected {
 	return wire.Connected{
-		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Service: s.pipeline.service(),
+		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Service: s.task.service(),
 		Pipeline: s.pipeline.name, Mode: s.mode, Slot: uint32(s.slot.number), //nolint:gosec // slots are fewer than 2^31
 	}
 }

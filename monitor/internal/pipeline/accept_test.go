@@ -35,7 +35,7 @@ func TestOnlyTheTaskOfTheConnectionServes(t *testing.T) {
 	p := bare(t)
 	address := pipelinetest.FreeAddress(t)
 	var err error
-	if p.acceptor, err = listen(address); err != nil {
+	if p.tasks["worker"].entrance.acceptor, err = listen(address); err != nil {
 		t.Fatal(err)
 	}
 	child := idleProcess(t)

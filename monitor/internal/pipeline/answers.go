@@ -134,7 +134,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 		if s.bound() == nil {
 			return sandbox.Verdict{} // no user's data has been read yet
 		}
-		decision := p.decide(sending, s.actor(), policy.Leave, p.egress)
+		decision := p.decide(sending, s.actor(), policy.Leave, s.task.entrance.egress())
 		return verdict(decision.Allowed, decision.Reason)
 	}
 	task := p.taskOf(started)

@@ -83,7 +83,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if !known {
 		return nil, "", fmt.Errorf("principal %q is not known; register its public key", request.Principal)
 	}
-	text := wire.SignedText(s.pipeline.service(), s.pipeline.name, request.Principal, s.nonce)
+	text := wire.SignedText(s.task.service(), s.pipeline.name, request.Principal, s.nonce)
 	if !ed25519.Verify(key, text, request.Signature[:]) {
 		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce",
 			request.Principal)
@@ -93,7 +93,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 
 // bindTo binds the session to a user whose signature has been verified.
 func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err error) {
-	if err := s.pipeline.sessions.claim(s, principal, s.pipeline.limits().PerUser); err != nil {
+	if err := s.pipeline.sessions.claim(s, principal, s.task.sessionLimits().PerUser); err != nil {
 		return nil, "", err
 	}
 	defer func() {
@@ -123,7 +123,7 @@ func (s *session) decideBinding(principal string) (*capabilitySet, decision.Subj
 		return nil, decision.Subject{}, err
 	}
 	who := s.withConnection(holds.subject, principal)
-	leaving := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
+	leaving := s.pipeline.decideAhead(who, policy.Leave, s.task.entrance.egress())
 	if !leaving.Allowed {
 		return nil, decision.Subject{}, fmt.Errorf("data may not leave to %s: %s", principal, leaving.Reason)
 	}

@@ -73,14 +73,14 @@ func (v *supervised) tellSettings() error {
 		return err
 	}
 	defer classes.Close()
-	limits, slots := p.limits(), uint32(len(p.slots.channels)) //nolint:gosec // at most wire.SlotsMax
+	limits, slots := v.task.sessionLimits(), uint32(len(v.task.entrance.slots.channels)) //nolint:gosec // at most wire.SlotsMax
 	settings := supervision.Settings{
 		Mode: p.Mode(), Slots: slots, IdleMax: min(slots, workersAhead),
 		UnboundMS: count(limits.Login.Milliseconds()), LifetimeS: count(int64(limits.Lifetime.Seconds())),
 		PerPrincipal: count(int64(limits.PerUser)), PerPeer: count(int64(limits.PerPeer)), MountsMax: mountsKept,
 		Waiting:           uint32(limits.Waiting), //nolint:gosec // at most supervision.WaitingMax
 		SessionsPerWorker: count(int64(limits.PerWorker)),
-		Service:           p.service(), Pipeline: p.name,
+		Service:           v.task.service(), Pipeline: p.name,
 	}
 	for _, parameter := range v.task.spec.Parameters {
 		switch parameter {
@@ -95,7 +95,7 @@ func (v *supervised) tellSettings() error {
 		return err
 	}
 	defer view.Close()
-	return v.to.Send(settings, p.listening, view, classes)
+	return v.to.Send(settings, v.task.entrance.listening, view, classes)
 }
 
 // count returns a limit in the form of the records, in which 0 means that there is none.
@@ -106,7 +106,7 @@ func count(limit int64) uint32 { return uint32(max(1, min(limit, math.MaxUint32)
 // which of the two it gets transfers.
 func (v *supervised) tellSlots() error {
 	p := v.pipeline
-	for number := range p.slots.channels {
+	for number := range v.task.entrance.slots.channels {
 		record := supervision.Slot{Slot: uint32(number)}
 		var files []*os.File
 		add := func(number int32, use supervision.Use, file *os.File) {
@@ -267,5 +267,5 @@ func (t *Task) isDecided(holds *capabilitySet) bool {
 			return false
 		}
 	}
-	return validated(p.egress.Name, true)
+	return validated(t.entrance.egress().Name, true)
 }

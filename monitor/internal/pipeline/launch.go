@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
@@ -48,7 +47,7 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 		Runtime: roots, RuntimeNames: given,
 		Perimeter: perimeter, Capabilities: t.directories(), User: t.user(), Owned: p.services.owned(),
 		Confined: confined, Serving: len(t.spec.Parameters) > 0, Raises: t.raises(),
-		Workers: len(p.slots.channels), Limits: t.limits(),
+		Workers: len(t.entrance.slots.channels), Limits: t.limits(),
 		CPUs: p.services.Options.CPUs,
 	}
 	spec.Foreign = t.foreign(roots)
@@ -138,39 +137,35 @@ func (t *Task) descriptors() (placed map[int]*os.File, release func(), err error
 	return descriptors, closeOwn, nil
 }
 
-// listener opens the pipeline's listening socket for the task with a connection conduit.
-// The monitor keeps it across restarts of the task. The task itself holds it only in mode
-// baseline, in which workers accept natively.
+// listener opens the listening socket of a task to which users connect. The monitor keeps it
+// across restarts of the task. The task itself holds it only in mode baseline, in which workers
+// accept natively.
 func (t *Task) listener() (*os.File, error) {
-	p := t.pipeline
-	for _, conduit := range p.spec.Conduits {
-		if conduit.Kind != manifest.KindConnection || conduit.Task != t.name {
-			continue
-		}
-		if p.Mode() == wire.ModeBaseline {
-			return p.sharedListener(conduit.Listen)
-		}
-		return nil, t.listen(conduit.Listen)
+	address := t.entrance.connection.Listen
+	switch {
+	case address == "":
+		return nil, nil
+	case t.pipeline.Mode() == wire.ModeBaseline:
+		return sharedListener(address)
 	}
-	return nil, nil
+	return nil, t.entrance.listen(address, t.supervises())
 }
 
-// listen opens the pipeline's listening socket for the task's supervisor, or for the
-// monitor, unless it is open.
-func (t *Task) listen(address string) (err error) {
-	p := t.pipeline
+// listen opens the listening socket for the task's supervisor, or for the monitor, unless it is
+// open.
+func (e *entrance) listen(address string, supervised bool) (err error) {
 	switch {
-	case p.listening != nil || p.acceptor != nil:
-	case t.supervises():
-		p.listening, err = p.sharedListener(address)
+	case e.listening != nil || e.acceptor != nil:
+	case supervised:
+		e.listening, err = sharedListener(address)
 	default:
-		p.acceptor, err = listen(address)
+		e.acceptor, err = listen(address)
 	}
 	return err
 }
 
 // sharedListener returns a listening socket on which workers block by themselves.
-func (p *Pipeline) sharedListener(address string) (*os.File, error) {
+func sharedListener(address string) (*os.File, error) {
 	listener, err := openListener(address)
 	if err != nil {
 		return nil, err
@@ -191,7 +186,7 @@ func (t *Task) environment() []string {
 		"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
 		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.services.Options.Library,
 		"SHAI_INSTANCE=" + t.name, "SHAI_MODE=" + t.pipeline.Mode().String(),
-		"SHAI_PIPELINE=" + t.pipeline.name, "SHAI_SERVICE=" + t.pipeline.service(),
+		"SHAI_PIPELINE=" + t.pipeline.name, "SHAI_SERVICE=" + t.service(),
 	}
 	for _, variable := range t.spec.Environment {
 		list = append(list, variable.Name+"="+variable.Value)

@@ -9,9 +9,6 @@ import (
 	"reflect"
 	"sync"
 	"time"
-
-	"shai.dev/monitor/internal/manifest"
-	"shai.dev/monitor/internal/wire"
 )
 
 // Running returns the names of the running tasks, in the pipeline's order.
@@ -53,7 +50,7 @@ const sessionsEnd = 30 * time.Second
 // awaitSessions returns when no session uses the pipeline's conduits any more. No session
 // begins until Readmit.
 func (p *Pipeline) awaitSessions() error {
-	if left := p.slots.stop(time.After(sessionsEnd)); left > 0 {
+	if left := p.stopSlots(sessionsEnd); left > 0 {
 		return fmt.Errorf("pipeline %s: sessions that have not ended: %d", p.name, left)
 	}
 	return nil
@@ -68,7 +65,11 @@ func (p *Pipeline) EndRuns() {
 }
 
 // Readmit lets sessions begin again.
-func (p *Pipeline) Readmit() { p.slots.resume() }
+func (p *Pipeline) Readmit() {
+	for _, task := range p.tasks {
+		task.entrance.slots.resume()
+	}
+}
 
 // Close releases the resources of a pipeline that has been quiesced, or whose tasks were never
 // started.
@@ -96,22 +97,6 @@ func (p *Pipeline) Shutdown(ctx context.Context) {
 	}
 	p.EndRuns()
 	p.Close()
-}
-
-// HandOver gives the listening socket to the pipeline that listens at the same address
-// from now on, so that it serves the connections that wait in the kernel's queue. Both
-// pipelines are quiesced. In mode baseline a task listens by itself, so the address is
-// only freed.
-func (p *Pipeline) HandOver(next *Pipeline) {
-	if p.listens() == "" || p.listens() != next.listens() || next.listening != nil || next.acceptor != nil {
-		return
-	}
-	if next.Mode() == wire.ModeBaseline {
-		p.closeListener()
-		return
-	}
-	next.listening, next.acceptor = p.listening, p.acceptor
-	p.listening, p.acceptor = nil, nil
 }
 
 // Inherit takes over what the tasks of the pipeline have done that this one replaces: their runs and,
@@ -144,21 +129,3 @@ func (t *Task) inherit(before *Task) {
 		t.message, t.since = message, since
 	}
 }
-
-// connection returns the conduit by which the pipeline's users connect; the zero value if
-// there is none.
-func (p *Pipeline) connection() manifest.Conduit {
-	for _, conduit := range p.spec.Conduits {
-		if conduit.Kind == manifest.KindConnection && conduit.Listen != "" {
-			return conduit
-		}
-	}
-	return manifest.Conduit{}
-}
-
-// listens returns the address at which the pipeline's users connect, "" if there is none.
-func (p *Pipeline) listens() string { return p.connection().Listen }
-
-// service returns where the users dial, which they sign when they log in; "" if there is no
-// connection.
-func (p *Pipeline) service() string { return p.connection().Service }

@@ -11,7 +11,6 @@
 package pipeline
 
 import (
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,21 +38,15 @@ type Pipeline struct {
 	plan     *analysis.Plan
 	order    []string // task names
 	tasks    map[string]*Task
-	egress   policy.Conduit
 	mode     atomic.Uint32 // wire.Mode
 	// switching is held for reading while a task's open is decided on, so that the mode stays. Taken
 	// before feeding.
 	switching sync.RWMutex
-	// The first task that listens opens the socket: listening if it has a supervisor, else
-	// the acceptor's.
-	listening *os.File
-	acceptor  *acceptor
 	user      *plan.User // to whom its files belong, with the group of its tasks; nil: the monitor's
 	// users are those that tasks run as, by the task's name; a task that has none runs as user.
 	users map[string]uint32
 
 	conduits conduits
-	slots    *slots
 	sessions *sessions
 	counts   *metrics.Pipeline
 	stale    staleness
@@ -86,7 +79,7 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 	spec := resolved.Pipeline.Spec
 	p := &Pipeline{
 		services: given, name: resolved.Pipeline.Metadata.Name, meaning: definition.Meaning, spec: spec,
-		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
+		tasks: map[string]*Task{}, sets: map[string]*capabilitySet{},
 		unforeseen: map[string]bool{}, permitted: map[string][]analysis.Other{},
 	}
 	p.counts = given.Metrics.Pipeline(p.name, namesOf(resolved))
@@ -120,64 +113,14 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 		p.order = append(p.order, running.name)
 		p.tasks[running.name] = running
 	}
-	p.slots = p.newSlots()
 	return p, nil
-}
-
-// egressOf returns the connection through which data leaves a pipeline.
-func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
-	for _, conduit := range spec.Conduits {
-		if conduit.Kind == manifest.KindConnection && conduit.Egress {
-			egress = policy.Conduit{Name: conduit.Name, Kind: policy.ConnectionConduit}
-		}
-	}
-	return egress
-}
-
-// newSlots makes as many slots as the pipeline may have sessions: what the connection says,
-// and no more than the slotted conduits of the workers have.
-func (p *Pipeline) newSlots() *slots {
-	count := manifest.DefaultSessions
-	for _, conduit := range p.spec.Conduits {
-		if conduit.Sessions > 0 {
-			count = conduit.Sessions
-		}
-	}
-	for _, conduit := range p.spec.Conduits {
-		for _, task := range p.tasks {
-			if len(task.spec.Parameters) > 0 && (conduit.From == task.name || conduit.To == task.name) {
-				count = min(count, max(conduit.Slots, 1))
-			}
-		}
-	}
-	channels := make([][]conduitPair, count)
-	for _, task := range p.tasks {
-		for _, place := range task.perSession {
-			if place.capability.Kind != wire.KindChannel {
-				continue
-			}
-			for number := range channels {
-				channels[number] = append(channels[number], p.conduits.channel(place.end.conduit, number)...)
-			}
-		}
-	}
-	return newSlots(channels)
 }
 
 func (p *Pipeline) closeConduits() {
 	p.conduits.close()
-	p.closeListener()
-}
-
-// closeListener frees the address at which users connect.
-func (p *Pipeline) closeListener() {
-	if p.acceptor != nil {
-		p.acceptor.close()
+	for _, task := range p.tasks {
+		task.entrance.close()
 	}
-	if p.listening != nil {
-		p.listening.Close()
-	}
-	p.acceptor, p.listening = nil, nil
 }
 
 // Name returns the pipeline's name.

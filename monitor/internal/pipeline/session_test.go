@@ -56,7 +56,7 @@ func (s *fixture) wireSession(t *testing.T) *wireSession {
 		close(b.gone)
 	}()
 	p := s.Pipeline
-	reserved, err := p.slots.reserve(t.Context())
+	reserved, err := p.tasks["worker"].entrance.slots.reserve(t.Context())
 	s.must(err)
 	b.session = newSession(p, p.tasks["worker"], b, netip.MustParseAddr("127.0.1.1"), reserved)
 	descriptors, err := b.prepare()
@@ -126,7 +126,7 @@ func (b *wireSession) answer() wire.Message {
 }
 
 func (b *wireSession) signed(principal string) wire.Authenticate {
-	return b.signedFor(b.pipeline.service(), b.pipeline.name, principal)
+	return b.signedFor(b.task.service(), b.pipeline.name, principal)
 }
 
 // signedFor signs for what the client believes to be connected to.
@@ -153,7 +153,7 @@ func (b *wireSession) dies() {
 		b.t.Error("the worker lives on")
 	}
 	waiting.Until(b.t, "the slot is free", func() bool {
-		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) &&
+		return len(b.task.entrance.slots.vacancies) == cap(b.task.entrance.slots.vacancies) &&
 			b.pipeline.sessions.of(b.PID()) == nil
 	})
 }
@@ -261,7 +261,7 @@ func TestSignatureIsOfOneConnection(t *testing.T) {
 func TestSignatureIsForOneService(t *testing.T) {
 	s := probe(t, SessionLimits{})
 	s.analyze()
-	service, pipeline := s.service(), s.Pipeline.name
+	service, pipeline := s.tasks["worker"].service(), s.Pipeline.name
 	for _, test := range []struct {
 		service, pipeline string
 		accepted          bool

@@ -61,15 +61,15 @@ func (l SessionLimits) orDefault(workers int) SessionLimits {
 	return l
 }
 
-// limits returns the limits of the pipeline's sessions.
-func (p *Pipeline) limits() SessionLimits {
-	return p.services.Options.Sessions.orDefault(len(p.slots.channels))
+// sessionLimits returns the limits of the task's sessions.
+func (t *Task) sessionLimits() SessionLimits {
+	return t.pipeline.services.Options.Sessions.orDefault(len(t.entrance.slots.channels))
 }
 
 // startTimers begins to count the time that the session may be without a user, and its
 // lifetime. stop ends both.
 func (s *session) startTimers() (stop func()) {
-	limits := s.pipeline.limits()
+	limits := s.task.sessionLimits()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unbound = time.AfterFunc(limits.Login, func() {
@@ -99,7 +99,7 @@ func crowdReason(limits SessionLimits) string {
 // admitted reports whether a peer may have another connection. If not, it closes the
 // connection.
 func (p *Pipeline) admitted(task *Task, got accepted) bool {
-	limits := p.limits()
+	limits := task.sessionLimits()
 	if !p.sessions.crowded(got.peer, limits.PerPeer) {
 		return true
 	}

@@ -5,10 +5,9 @@ package pipeline
 import (
 	"context"
 	"sync"
-	"time"
 )
 
-// slots are the places for a pipeline's sessions: as many as its workers have pairs of
+// slots are the places for a task's sessions: as many as its workers have pairs of
 // conduits. All methods but stop and resume are safe for concurrent use.
 type slots struct {
 	vacancies chan struct{}   // one for each slot that is not reserved
@@ -40,9 +39,9 @@ func (s *slots) reserve(ctx context.Context) (*slot, error) {
 	}
 }
 
-// stop prevents new reservations and returns when no session has a slot. When late fires
+// stop prevents new reservations and returns when no session has a slot. When late is closed
 // first, it returns the number of sessions that still have one.
-func (s *slots) stop(late <-chan time.Time) (left int) {
+func (s *slots) stop(late <-chan struct{}) (left int) {
 	for s.stopped < cap(s.vacancies) {
 		select {
 		case <-s.vacancies:

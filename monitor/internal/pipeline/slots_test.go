@@ -35,11 +35,9 @@ func TestSessionsOfAConnection(t *testing.T) {
 		if test.slots > 0 {
 			conduits = append(conduits, manifest.Conduit{Kind: manifest.KindPipe, From: test.from, Slots: test.slots})
 		}
-		p := &Pipeline{spec: manifest.PipelineSpec{Conduits: conduits}, tasks: map[string]*Task{
-			"worker":  {name: "worker", spec: manifest.TaskSpec{Parameters: []string{"user"}}},
-			"indexer": {name: "indexer"},
-		}}
-		if got := len(p.newSlots().channels); got != test.want {
+		worker := &Task{name: "worker", spec: manifest.TaskSpec{Parameters: []string{"user"}},
+			pipeline: &Pipeline{spec: manifest.PipelineSpec{Conduits: conduits}}}
+		if got := len(worker.newEntrance().slots.channels); got != test.want {
 			t.Errorf("%s: %d slots, want %d", name, got, test.want)
 		}
 	}
@@ -93,8 +91,8 @@ func TestSlotsStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := make(chan time.Time, 1)
-	late <- time.Time{}
+	late := make(chan struct{})
+	close(late)
 	if left := all.stop(late); left == 0 {
 		t.Fatal("nobody is waited for although a slot is in use")
 	}

@@ -113,7 +113,7 @@ func (v *supervised) finish() {
 	if v.to == nil {
 		return
 	}
-	for _, channels := range p.slots.channels {
+	for _, channels := range v.task.entrance.slots.channels {
 		for _, channel := range channels {
 			channel.drain()
 		}

@@ -34,9 +34,10 @@ type Task struct {
 	pipeline   *Pipeline
 	name       string
 	spec       manifest.TaskSpec
-	roles      []*role                // its own, then those that its program may take
-	placements []placement            // descriptors it gets at its start
-	perSession []placement            // descriptors each of its workers gets with a session
+	roles      []*role     // its own, then those that its program may take
+	placements []placement // descriptors it gets at its start
+	perSession []placement // descriptors each of its workers gets with a session
+	entrance   entrance
 	acting     atomic.Pointer[acting] // of the present or last start
 
 	seen observed
@@ -85,6 +86,7 @@ func newTask(p *Pipeline, tasks []manifest.Task, bind Bind) (_ *Task, err error)
 			}
 		}
 	}
+	t.entrance = t.newEntrance()
 	t.acting.Store(t.newActing())
 	return t, nil
 }
@@ -213,7 +215,7 @@ func (t *Task) launch(ctx context.Context) (err error) {
 	spec.Stdout, spec.Stderr = output, output
 	sessions := newSupervised(t)
 	if t.supervises() {
-		spec.Sessions, spec.SessionsPerWorker = sessions, p.limits().PerWorker
+		spec.Sessions, spec.SessionsPerWorker = sessions, t.sessionLimits().PerWorker
 	}
 	if spec.Confined && spec.Raises {
 		spec.Raising = raising{now, t.endpoint}

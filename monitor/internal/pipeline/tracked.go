@@ -63,7 +63,7 @@ func (s *session) trackSession(holds *capabilitySet) *tracked {
 	for _, tuple := range readTuples {
 		read = append(read, tuple.Label())
 	}
-	return &tracked{declared: holds.subject.Taint, leaving: p.egress,
+	return &tracked{declared: holds.subject.Taint, leaving: s.task.entrance.egress(),
 		running: decision.NewRunning(read, append(written, writtenTuples...))}
 }
 
