@@ -59,10 +59,7 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 	if len(template.names)+len(t.parameters) > MaxVariables {
 		return nil, false, next
 	}
-	open, ok := t.opened(template)
-	if !ok {
-		return nil, false, next
-	}
+	open := t.opened(template)
 	p := newProver(state, &environment)
 	defer p.release()
 	p.comparing, p.anyConduit = true, true
@@ -103,11 +100,10 @@ type opened struct {
 	parameters []int64 // their variables; -1 where the clause does not mention one
 }
 
-// opened drops the literals that only restrict further (each, isAsRestrictive and those
-// that stay unready): the result is used to find candidates, not to decide. Clauses that
-// otherwise depend on the policy's conduit are not opened, since the conduit is not known
-// here.
-func (t *Template) opened(template lowered) (opened, bool) {
+// opened drops the literals that only restrict further (each, isAsRestrictive, those about the
+// policy's conduit, which is not known here, and those that stay unready): the result is used to
+// find candidates, not to decide.
+func (t *Template) opened(template lowered) opened {
 	from := int64(len(template.names))
 	mapping := func(term Value) Value {
 		if term.kind == kindParameter {
@@ -118,11 +114,8 @@ func (t *Template) opened(template lowered) (opened, bool) {
 	var body []literal
 	for i := range template.body {
 		l := template.body[i].replace(mapping)
-		if l.isEach() || l.op == opAtLeast {
+		if l.isEach() || l.op == opAtLeast || l.mentionsThis() {
 			continue
-		}
-		if l.mentionsThis() {
-			return opened{}, false
 		}
 		body = append(body, l)
 	}
@@ -132,5 +125,5 @@ func (t *Template) opened(template lowered) (opened, bool) {
 	for i := range t.parameters {
 		result.parameters = append(result.parameters, plan.numbers[from+int64(i)])
 	}
-	return result, true
+	return result
 }

@@ -205,6 +205,10 @@ func TestCandidatesAreComplete(t *testing.T) {
 		`policy p(q) { read :- sKeyIs(K), q says f(K). }`,
 		`policy p(q) { read :- "p" says g(q, q), sRegionIs(_). }`,
 		`policy p(q) { read :- sRegionIs(R), neq(R, q). }`,
+		`policy p(q) { read :- sKeyIs(q). read :- sKeyIs(K), "p" says f(K), "l/a" says g(K, this). }`,
+		`policy p(q) { read :- sKeyIs(K), "p" says g(K, q), "l/a" says f(this). }`,
+		`policy p(q) { read :- sKeyIs(K), concat(F, this, q), F says f(K). }`,
+		`policy p(q) { read :- sKeyIs(K), this says g(K, q). }`,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		template, err := CompileAccepted("random", []byte(rapid.SampledFrom(texts).Draw(t, "template")))
@@ -214,6 +218,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 		taint := drawPolicy(t, rapid.SliceOfN(bodyText(), 1, 2).Draw(t, "taint"), "").Label("task")
 		_, state := drawState(t, "facts")
 		environment := Environment{Now: noon}
+		about := rapid.SampledFrom(slices.Concat([]string{"x", "p", "l/a"}, people)).Draw(t, "conduit")
 		candidates, complete, _ := template.Candidates(taint, state, environment)
 		if !slices.IsSortedFunc(candidates, slices.Compare[[]string]) {
 			t.Fatalf("candidates %v are not sorted", candidates)
@@ -226,7 +231,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if mayRead(taint, p.Label("x"), state, environment).Allowed &&
+			if mayRead(taint, p.Label(about), state, environment).Allowed &&
 				!slices.ContainsFunc(candidates, func(c []string) bool { return c[0] == argument }) {
 				t.Fatalf("%s may be read, but is not among %v", p, candidates)
 			}
