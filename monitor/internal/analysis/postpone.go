@@ -23,6 +23,12 @@ func (r *Result) Postpone(change *catalog.Change) (next *Result, ok bool) {
 	return &copied, true
 }
 
+// RestsOn reports whether accesses may rest on the policies of conduits, or on there being such
+// conduits, that a change has moved. They have to be decided again: see Update.
+func (r *Result) RestsOn(change *catalog.Change) bool {
+	return r.Current(change.Before) && len(r.index.resting(changedHashes(change))) > 0
+}
+
 // Uses reports whether the plan expects instances of a task to use one of the classes.
 func (p *Plan) Uses(state *catalog.State, name string, classes []uint32) bool {
 	task := p.task(name)

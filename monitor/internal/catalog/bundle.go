@@ -94,6 +94,8 @@ type ruleset struct {
 	principals map[string]ed25519.PublicKey
 	speaking   func() map[string]bool // the conduits of bundle.Facts
 	logs       map[string]*content.Type
+	// asksForConduits reports that a policy asks for conduits by their numbers.
+	asksForConduits bool
 }
 
 // compileBundle checks a bundle for every possible error.
@@ -117,6 +119,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 			return nil, fmt.Errorf("policy %s: %w", text.Name, err)
 		}
 		r.templates[text.Name] = template
+		r.asksForConduits = r.asksForConduits || template.Dependencies().SpeaksOfConduits()
 		if err := r.relax(text, files[text.File]); err != nil {
 			return nil, err
 		}

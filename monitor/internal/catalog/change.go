@@ -29,6 +29,9 @@ type Change struct {
 	// Bundle reports that the bundle changed, so that everything else may have changed,
 	// too.
 	Bundle bool
+	// Taken reports that a conduit has gone, or has another policy, and that policies of the
+	// bundle ask for conduits by their numbers.
+	Taken bool
 }
 
 // Principals returns those whose key the change may have changed, or removed.
@@ -139,7 +142,9 @@ func (d *draft) finish() error {
 			return err
 		}
 	}
-	if len(d.change.Added)+len(d.change.Removed)+len(d.change.Classes) > 0 || d.change.Bundle {
+	d.change.Taken = d.next.rules.asksForConduits &&
+		slices.ContainsFunc(d.change.Moved, func(m Move) bool { return m.From != 0 })
+	if len(d.change.Added)+len(d.change.Removed)+len(d.change.Classes) > 0 || d.change.Bundle || d.change.Taken {
 		d.next.factsVersion++
 		version := binary.BigEndian.AppendUint64(nil, d.next.factsVersion)
 		if err := d.ledger.bucket(bucketMeta).Put([]byte("version"), version); err != nil {

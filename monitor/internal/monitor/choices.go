@@ -134,8 +134,11 @@ func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) erro
 // decides at once for the instances with sessions; others are decided on in the background. It
 // returns the number of sessions that have ended. Called with changing and Binding held.
 func (m *Monitor) followMove(ctx context.Context, change *catalog.Change) (reset int, err error) {
+	if change.Taken {
+		reset, err = m.followConduits(ctx, change)
+	}
 	m.postpone(change)
-	var failures []error
+	failures := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
 		p := m.pipelines[name]
 		failures = append(failures, m.decideForActive(ctx, p, change.Classes))

@@ -36,6 +36,7 @@ func (m *Monitor) ingest(names []string) (catalog.Ingested, error) {
 	done, err := m.view.Ingest(names)
 	if done.Change != nil {
 		m.endStale(done.Change)
+		m.followTaken(done.Change)
 		m.postpone(done.Change)
 	}
 	m.recordIngested(done)
@@ -193,6 +194,36 @@ func (m *Monitor) endStale(change *catalog.Change) {
 		settle(p)
 		m.services.Binding.Unlock()
 	}
+}
+
+// followTaken lets what rests on a conduit that has gone follow at once. Called with changing held.
+func (m *Monitor) followTaken(change *catalog.Change) {
+	if !change.Taken {
+		return
+	}
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
+	defer m.outdate()()
+	_, err := m.followConduits(m.context, change)
+	if err != nil {
+		m.logger.Error("the monitor decides on what rests on a document that has gone when it happens", "error", err)
+	}
+	m.settle()
+}
+
+// followConduits takes the accesses that rest on a conduit which has gone, or has another policy
+// now, and returns the number of sessions that have ended. Called with changing and Binding held.
+func (m *Monitor) followConduits(ctx context.Context, change *catalog.Change) (reset int, err error) {
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
+		m.pipelines[name].Follow(change)
+		if known := m.analyses[name]; known != nil && known.result != nil && known.result.RestsOn(change) {
+			_, ended, err := m.follow(ctx, name, change)
+			failures = append(failures, err)
+			reset += ended
+		}
+	}
+	return reset, errors.Join(failures...)
 }
 
 // postpone lets the analyses go on with a state that has other classes, and leaves the decisions
