@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -18,8 +19,8 @@ import (
 
 // A log's file is the truth, and its entries are facts. An entry is first in the file, durably,
 // and then a fact: whoever relies on it finds it in the file after every crash. What a crash, or
-// somebody else, has left different is found by the file's length, when the monitor starts, when a
-// bundle comes into force, and before each write.
+// somebody else, has left different is found by the file's length before each write, and by its
+// content when the monitor starts and when a bundle comes into force.
 
 // addToLog is [pipeline.Services.Log]. Nothing else changes facts meanwhile.
 func (m *Monitor) addToLog(conduit string, write pipeline.LogWrite) error {
@@ -45,7 +46,7 @@ func (m *Monitor) addToLog(conduit string, write pipeline.LogWrite) error {
 // followLog makes the facts of a log agree with its file, as a change of facts of its own. Called
 // with changing held.
 func (m *Monitor) followLog(conduit string) error {
-	difference, err := m.compareLog(m.state(), conduit)
+	difference, err := m.compareLog(m.state(), conduit, byLength)
 	if err != nil || difference == nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (m *Monitor) followLog(conduit string) error {
 // about. A log that cannot be read keeps the facts that it has, and takes no entry.
 func (m *Monitor) followLogs() (changes []*catalog.Change) {
 	for _, conduit := range m.state().Logs() {
-		difference, err := m.compareLog(m.state(), conduit)
+		difference, err := m.compareLog(m.state(), conduit, byContent)
 		if err == nil && difference != nil {
 			var change *catalog.Change
 			if err = difference.cut(); err == nil {
@@ -99,8 +100,26 @@ func (d *logDifference) cut() error {
 	return d.file.Cut(d.whole)
 }
 
+// agreement says whether a log whose file is as long as its facts say, or longer, begins with them.
+type agreement func(file *typedfile.File, kind *content.Type, state *catalog.State, conduit string) (bool, error)
+
+// byLength takes it for granted.
+func byLength(*typedfile.File, *content.Type, *catalog.State, string) (bool, error) { return true, nil }
+
+func byContent(file *typedfile.File, kind *content.Type, state *catalog.State, conduit string) (bool, error) {
+	text, err := file.Read(0)
+	for _, entry := range state.LogEntries(conduit) {
+		rest, begins := bytes.CutPrefix(text, []byte(kind.Line(entry)))
+		if err != nil || !begins {
+			return false, err
+		}
+		text = rest
+	}
+	return true, err
+}
+
 // compareLog compares a log with its facts in a state; nil: they agree. The caller closes the file.
-func (m *Monitor) compareLog(state *catalog.State, conduit string) (_ *logDifference, err error) {
+func (m *Monitor) compareLog(state *catalog.State, conduit string, same agreement) (_ *logDifference, err error) {
 	kind, known := state.LogType(conduit), state.LogLength(conduit)
 	if kind == nil {
 		return nil, fmt.Errorf("%s is no log any more", conduit)
@@ -109,18 +128,24 @@ func (m *Monitor) compareLog(state *catalog.State, conduit string) (_ *logDiffer
 	if err != nil {
 		return nil, err
 	}
-	if file.Length() == known {
-		file.Close()
-		return nil, nil
-	}
 	defer func() {
 		if err != nil {
 			file.Close()
 		}
 	}()
+	isSame := file.Length() >= known
+	if isSame {
+		if isSame, err = same(file, kind, state, conduit); err != nil {
+			return nil, err
+		}
+	}
 	difference := &logDifference{file: file}
-	if file.Length() < known { // it is another file, or somebody has shortened it
+	switch {
+	case !isSame: // it is another file, or somebody has changed it
 		difference.remove, known = state.LogEntries(conduit), 0
+	case file.Length() == known:
+		file.Close()
+		return nil, nil
 	}
 	return difference, difference.read(kind, conduit, known)
 }
@@ -133,7 +158,10 @@ func (d *logDifference) read(kind *content.Type, conduit string, from int64) err
 	}
 	facts, length := kind.Whole(text, from)
 	d.whole, d.left = from+length, int64(len(text))-length
-	if d.left > wire.ContentMax {
+	// A write that was interrupted leaves a part of an entry, or blocks without content, after what was
+	// acknowledged. Entries behind something else were lost by other causes: nobody else may remove them.
+	isDamaged := len(d.remove) > 0 && bytes.IndexByte(text[length:], '\n') >= 0
+	if d.left > wire.ContentMax || isDamaged {
 		return fmt.Errorf("%d bytes from offset %d on are not in the form of type %s; move the file away, or correct it",
 			d.left, d.whole, kind.Name)
 	}

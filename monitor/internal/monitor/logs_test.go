@@ -57,6 +57,8 @@ func TestLogsAndFactsAgreeAfterACrash(t *testing.T) {
 		{"the same again, then a part", text + third + third[:9], text + third},
 		{"a shorter file", text, text},
 		{"half of an entry lost", text[:len(text)-9], first},
+		{"another of the same length", strings.Replace(first, "bob", "eve", 1), strings.Replace(first, "bob", "eve", 1)},
+		{"another that is longer", text, text},
 		{"all lost", "", ""},
 		{"back again", text + third, text + third},
 	} {
@@ -104,6 +106,30 @@ func TestADamagedLogTakesNoEntry(t *testing.T) {
 		t.Errorf("after the correction: %s", got)
 	}
 	expectLog(t, m, options, text+third)
+}
+
+// Entries behind one that was damaged are not taken for the rest of an interrupted write.
+func TestEntriesBehindADamagedOneStay(t *testing.T) {
+	options, file, text := logged(t)
+	for _, damaged := range []string{text[1:], "x" + text[1:], text[:7] + text[8:], "\n" + text} {
+		if err := os.WriteFile(file, []byte(damaged), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		m := openTyped(t, options)
+		bob := typedSessions(t, m, wire.ModeShai, "bob")[0]
+		if got := bob.writes(logName, accessEntry("bob", document, time.Now()), 0); got != "EIO" && len(damaged) != len(text) {
+			t.Errorf("%q: an entry is added: %q", damaged, got)
+		}
+		if got := entriesOf(m, logName); !strings.HasPrefix(got, text) {
+			t.Errorf("%q: the facts are\n%swant\n%s", damaged, got, text)
+		}
+		if got, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(got), damaged) {
+			t.Errorf("%q: the file has changed: %q, %v", damaged, got, err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A bundle whose log is no log is refused, and the file stays.
