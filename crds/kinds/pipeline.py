@@ -7,10 +7,26 @@ from crds import condition
 from crds.condition import Condition
 from crds.kinds import conduit, shared, taskrun
 from crds.resource import Column, Resource, condition_column
-from crds.schema import Schema, distinct, items, name, number, record, rule, switch, text, word
+from crds.schema import (
+    VARIABLE,
+    Schema,
+    distinct,
+    items,
+    keyed,
+    name,
+    number,
+    record,
+    rule,
+    switch,
+    text,
+    word,
+)
 
 _LISTED = 20
 """Flows, users and documents in lists of the status; the totals count all."""
+
+_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$"
+_LENGTH_OF_WINDOW = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 
 _EXPECTATION = record(
     "Instances of a parametrised task that are analysed ahead of time.",
@@ -24,7 +40,7 @@ _EXPECTATION = record(
                 ),
                 "says": text("The predicate.", longest=shared.PREDICATE_LENGTH),
                 "parameters": distinct(
-                    "The task's parameters, in the order of the tuple's values.",
+                    "The task's parameters but those of spec.parameters, in the order of the tuple's values.",
                     text("Name of a parameter.", longest=64),
                     most=8,
                     least=1,
@@ -34,6 +50,45 @@ _EXPECTATION = record(
         ),
     },
     required=("task", "from"),
+)
+
+_DECLARED = record(
+    "A parameter of the pipeline's tasks beside user and region. The monitor derives its value: neither tasks nor "
+    "users supply it.",
+    {
+        "name": text("Its name in parameters of Tasks; not user or region.", longest=64, pattern=VARIABLE),
+        "from": record(
+            "A fact about the user: conduit says says(user, value). A session is refused unless there is exactly one, "
+            "and ends when it changes.",
+            {
+                "conduit": text(
+                    "The conduit that says the fact, not the attributes of a Principal.", longest=shared.CONDUIT_LENGTH
+                ),
+                "says": text("The predicate.", longest=shared.PREDICATE_LENGTH),
+            },
+            required=("conduit", "says"),
+        ),
+        "window": record(
+            "Windows of time, one after the other. The value is the begin of the current one, in UTC: "
+            "2026-01-01T08:00:00Z. Sessions end with their window.",
+            {
+                "start": text(
+                    "The begin of the first window, in whole seconds of the years 1970 to 2200: 2026-01-01T00:00:00Z.",
+                    longest=64,
+                    pattern=_INSTANT,
+                ),
+                "every": text(
+                    "The length of each window: 8h, or 1h30m. 1s to 87600h.", longest=32, pattern=_LENGTH_OF_WINDOW
+                ),
+            },
+            required=("start", "every"),
+        ),
+    },
+    required=("name",),
+    rules=(
+        rule("has(self.from) != has(self.window)", "give either from or window"),
+        rule("!(self.name in ['user', 'region'])", "each session has a user and a region already; choose another name"),
+    ),
 )
 
 _LIMITS = record(
@@ -160,6 +215,12 @@ PIPELINE = Resource(
                 name("Name of a Task."),
                 most=64,
                 least=1,
+            ),
+            "parameters": keyed(
+                "Where parameters of the tasks get their values from, beside user and region.",
+                _DECLARED,
+                by="name",
+                most=8,
             ),
             "expect": items(
                 "Instances of parametrised tasks to analyse ahead of time.",

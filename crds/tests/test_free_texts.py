@@ -80,6 +80,8 @@ FREE = {
     "Pipeline.expect[].from.parameters[]": MONITOR,
     "Pipeline.expect[].from.says": MONITOR,
     "Pipeline.keyValue.socket": MONITOR,
+    "Pipeline.parameters[].from.conduit": MONITOR,
+    "Pipeline.parameters[].from.says": MONITOR,
     "Pipeline.variables[].value": MONITOR,
     "Policy.text": MONITOR,
     "PolicyRevision.text": MONITOR,

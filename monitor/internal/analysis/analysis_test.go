@@ -256,7 +256,7 @@ func TestJoinEqualsTheNaiveProduct(t *testing.T) {
 // Progress only grows, to the number of instances, whatever cohorts they are analysed in.
 func TestProgressOfCohorts(t *testing.T) {
 	plan, c := village(t)
-	expected := uint64(len(plan.Instances(c.State())))
+	expected := uint64(len(plan.Instances(c.State(), now)))
 	for cohort := range int(expected) + 2 {
 		var last uint64
 		progress := func(done, total uint64) {

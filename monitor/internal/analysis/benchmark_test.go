@@ -69,7 +69,7 @@ func BenchmarkIndexerAndSearch(b *testing.B) {
 func BenchmarkOneUser(b *testing.B) {
 	plan, c := populated(b)
 	e := prepared(plan, c.State(), Options{Now: now})
-	users := plan.Instances(c.State())[2:] // after indexer and search
+	users := plan.Instances(c.State(), now)[2:] // after indexer and search
 	b.Run("joined", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			e.analyze(users[i%len(users)], 1)

@@ -26,7 +26,7 @@ type flow struct {
 // candidates, with nothing but the policy engine.
 func decided(rt *rapid.T, plan *Plan, state *catalog.State, waive func(*policy.Policy) bool) map[flow]bool {
 	flows := map[flow]bool{}
-	for _, instance := range plan.Instances(state) {
+	for _, instance := range plan.Instances(state, now) {
 		who, err := newSubject(plan, state, instance)
 		if err != nil {
 			continue // no taint, no access

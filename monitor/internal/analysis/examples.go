@@ -5,6 +5,7 @@ package analysis
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/pattern"
@@ -18,7 +19,7 @@ const asksEach = "the task's instance does not say which of these tuples it mean
 // examples returns tuples of a set that stand for those which an instance without parameters may ask
 // for: one for each path, of the first expected instance of another task that has a value for each
 // of the path's placeholders.
-func (p *Plan) examples(state *catalog.State, instance Instance, set *Set) []*target {
+func (p *Plan) examples(state *catalog.State, instance Instance, set *Set, now time.Time) []*target {
 	if set.Kind != policy.TupleConduit || len(instance.Arguments) > 0 {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (p *Plan) examples(state *catalog.State, instance Instance, set *Set) []*ta
 		if !strings.Contains(path, "{") {
 			continue // named by itself
 		}
-		for _, other := range p.Instances(state) {
+		for _, other := range p.Instances(state, now) {
 			task := p.task(other.Task)
 			if task == nil || len(other.Arguments) == 0 {
 				continue
@@ -47,7 +48,7 @@ func (p *Plan) examples(state *catalog.State, instance Instance, set *Set) []*ta
 
 // examples counts the tuples that stand for those which an instance without parameters may ask for.
 func (c *count) examples(one analyzed) {
-	for _, to := range c.engine.plan.examples(c.engine.state, one.who.instance, c.set) {
+	for _, to := range c.engine.plan.examples(c.engine.state, one.who.instance, c.set, c.engine.now) {
 		key := c.keyOfSingle(to)
 		if key.undecided == "" && decide(one.who, c.what, to, c.engine.state, c.engine.now, c.engine.waive).Allowed {
 			key.undecided = asksEach
@@ -98,7 +99,7 @@ func allowedExamples(side *Side, state *catalog.State, of *Capabilities) []Other
 			if set == nil {
 				continue
 			}
-			for _, to := range plan.examples(state, of.Instance, set) {
+			for _, to := range plan.examples(state, of.Instance, set, side.Open.Analyzed) {
 				if decide(who, list.what, to, state, side.Open.Analyzed, state.Waive()).Allowed {
 					out = append(out, Other{set.Name, to.conduit.Name, list.what == write})
 				}

@@ -13,10 +13,14 @@ import (
 // some. The accesses are those of a full run at that time, but for what [Options].Limit leaves.
 func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affected, error) {
 	u := r.begin(r.state, options)
+	u.expect(nil)
 	now := options.Now.UnixNano()
 	u.engine.followed = now
 	var begun []*instanceName
 	for i, c := range u.instances {
+		if u.fresh[i] {
+			continue
+		}
 		u.expired(i, c, now)
 		if r.followed < c.begins && c.begins <= now {
 			begun = append(begun, &c.Instance)

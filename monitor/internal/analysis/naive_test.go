@@ -16,7 +16,7 @@ import (
 func runNaive(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
 	e := prepared(plan, state, options)
 	var all []*Capabilities
-	for _, instance := range plan.Instances(state) {
+	for _, instance := range plan.Instances(state, now) {
 		c, err := e.naive(ctx, instance)
 		if err != nil {
 			return nil, fmt.Errorf("analyse pipeline %s: %w", plan.Pipeline, err)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
@@ -29,8 +30,11 @@ type Plan struct {
 	Pipeline string
 	Tasks    []Task
 	Sets     []Set
+	// Declared are the parameters whose values follow from facts or the clock. Tasks have further ones.
+	Declared []Parameter
 	// Seen are instances that have occurred before. They are analysed although no
-	// expectation names them. They do not count when two plans are compared.
+	// expectation names them. They do not count when two plans are compared. Arguments that follow
+	// from facts or the clock are left empty.
 	Seen []Instance
 }
 
@@ -84,6 +88,10 @@ func PlanOf(resolved *manifest.Resolved) (*Plan, error) {
 			set.Policy = &catalog.Reference{Policy: conduit.Policy.Name, Arguments: conduit.Policy.Arguments}
 		}
 		plan.Sets = append(plan.Sets, set)
+	}
+	var err error
+	if plan.Declared, err = planParameters(spec.Parameters); err != nil {
+		return nil, fmt.Errorf("pipeline %s: %w", plan.Pipeline, err)
 	}
 	for _, task := range resolved.Tasks {
 		plan.Tasks = append(plan.Tasks, planTask(task, spec.Expect))
@@ -153,24 +161,32 @@ func (i Instance) compare(other Instance) int {
 }
 
 // Instances lists the expected instances: one of each task without parameters, and
-// those that the facts name.
-func (p *Plan) Instances(facts policy.Facts) []Instance {
+// those that the facts name, with the values that the parameters have at an instant, and those of
+// the windows after.
+func (p *Plan) Instances(facts policy.Facts, now time.Time) []Instance {
 	var instances []Instance
 	for i := range p.Tasks {
-		instances = append(instances, p.Tasks[i].instances(facts)...)
+		instances = append(instances, p.Tasks[i].instances(facts, p)...)
 	}
 	instances = append(instances, p.Seen...)
+	if len(p.Declared) > 0 {
+		given := instances
+		instances = nil
+		for _, instance := range given {
+			instances = append(instances, p.complete(instance, facts, now)...)
+		}
+	}
 	slices.SortFunc(instances, Instance.compare)
 	return slices.CompactFunc(instances, func(a, b Instance) bool { return a.compare(b) == 0 })
 }
 
-func (t *Task) instances(facts policy.Facts) []Instance {
+func (t *Task) instances(facts policy.Facts, plan *Plan) []Instance {
 	if len(t.Parameters) == 0 {
 		return []Instance{{Task: t.Name}}
 	}
 	var instances []Instance
 	for _, expectation := range t.Expect {
-		order := expectation.order(t.Parameters)
+		order := expectation.order(t.Parameters, plan)
 		if order == nil {
 			continue
 		}
@@ -191,6 +207,9 @@ func (t *Task) instances(facts policy.Facts) []Instance {
 func (t *Task) named(fact policy.Fact, order []int) (Instance, bool) {
 	arguments := make([]string, len(order))
 	for i, at := range order {
+		if at == derived {
+			continue
+		}
 		if arguments[i] = fact.Arguments[at].Text(); arguments[i] == "" {
 			return Instance{}, false
 		}
@@ -198,12 +217,15 @@ func (t *Task) named(fact policy.Fact, order []int) (Instance, bool) {
 	return Instance{Task: t.Name, Arguments: arguments}, true
 }
 
+// derived is the position of a parameter whose value no tuple gives.
+const derived = -1
+
 // order maps the task's parameters to positions in the expectation's tuples. It returns
-// nil if one is missing.
-func (e Expectation) order(parameters []string) []int {
+// nil if one is missing that is not derived.
+func (e Expectation) order(parameters []string, plan *Plan) []int {
 	order := make([]int, len(parameters))
 	for i, parameter := range parameters {
-		if order[i] = slices.Index(e.Parameters, parameter); order[i] < 0 {
+		if order[i] = slices.Index(e.Parameters, parameter); order[i] < 0 && !plan.IsDerived(parameter) {
 			return nil
 		}
 	}

@@ -94,7 +94,7 @@ func (r *Result) Current(state *catalog.State) bool {
 // instances: the result still belongs to the state, and contains every expected instance
 // and no other. A nil result covers nothing.
 func (r *Result) Covers(plan *Plan, state *catalog.State) bool {
-	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state), r.instances,
+	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state, r.Analyzed), r.instances,
 		func(i Instance, c *Capabilities) bool {
 			return i.compare(c.Instance) == 0
 		})
@@ -115,6 +115,9 @@ func (r *Result) nextInstant() int64 {
 	next := int64(never)
 	for _, c := range r.instances {
 		next = min(next, c.nextInstant(r.followed))
+	}
+	if at, ok := r.plan.NextWindow(r.Analyzed); ok {
+		next = min(next, at.UnixNano())
 	}
 	return next
 }

@@ -79,7 +79,7 @@ func prepared(plan *Plan, state *catalog.State, options Options) *engine {
 
 // Run analyses a plan without an earlier result. It stops early when ctx ends.
 func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
-	return runInstances(ctx, prepared(plan, state, options), plan.Instances(state), options)
+	return runInstances(ctx, prepared(plan, state, options), plan.Instances(state, options.Now), options)
 }
 
 // RunActive analyses the given instances, and those of tasks without parameters. If the

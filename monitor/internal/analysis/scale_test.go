@@ -114,7 +114,7 @@ func measureScale(b *testing.B) {
 	out.Documents, out.Classes = c.State().Conduits(), c.State().Classes()
 	out.CatalogBytes = size(b, filepath.Join(dir, "catalog"))
 	plan := w.plan()
-	users := plan.Instances(c.State())[2:] // after indexer and search
+	users := plan.Instances(c.State(), now)[2:] // after indexer and search
 	few := *plan
 	few.Tasks = few.Tasks[:2]
 	step("indexer and search", func() error { return failure(Run(b.Context(), &few, c.State(), Options{Now: now})) })

@@ -56,7 +56,7 @@ const magicShard = "shai-analysis-shard-1\n"
 // The basis is that of the catalog whose state it is ([catalog.Catalog.Basis]).
 func RunShard(ctx context.Context, plan *Plan, state *catalog.State, basis string, shard Shard,
 	options Options) ([]byte, error) {
-	instances := shard.within(plan.Instances(state))
+	instances := shard.within(plan.Instances(state, options.Now))
 	result, err := runInstances(ctx, prepared(plan, state, options), instances, options)
 	if err != nil {
 		return nil, fmt.Errorf("shard %s: %w", shard, err)

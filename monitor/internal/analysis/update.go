@@ -92,7 +92,9 @@ func (r *Result) follow(ctx context.Context, change *catalog.Change, options Opt
 // Continue goes on with what earlier steps have left because of [Options].Limit. The state is
 // the one that the result belongs to.
 func (r *Result) Continue(ctx context.Context, options Options) (*Result, []Affected, error) {
-	return r.begin(r.state, options).finish(ctx)
+	u := r.begin(r.state, options)
+	u.expect(nil)
+	return u.finish(ctx)
 }
 
 func (r *Result) begin(state *catalog.State, options Options) *update {

@@ -128,25 +128,27 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 	spec := pipeline.Spec
 	c.variables(o, "spec.variables", spec.Variables)
 	c.unique(o, "spec.tasks", spec.Tasks)
+	c.parameters(o, spec.Parameters)
 	conduits := c.conduits(o, spec)
 	for i, name := range spec.Tasks {
 		at := fmt.Sprintf("spec.tasks[%d]", i)
 		if task, ok := c.refer(o, at, "Task", name); ok {
 			c.flows(o, task, conduits)
 			c.raises(o, task, spec.Tasks)
+			c.valued(o, task, spec.Parameters)
 		}
 	}
 	c.starts(o, spec.Tasks)
 	for i, expectation := range spec.Expect {
-		c.expectation(o, fmt.Sprintf("spec.expect[%d]", i), expectation, spec.Tasks)
+		c.expectation(o, fmt.Sprintf("spec.expect[%d]", i), expectation, spec)
 	}
 }
 
-// expectation checks that an instance gets exactly the parameters of its task, and none of the
-// attributes of a principal: results of analyses name instances, and who reads them on Kubernetes
-// has no right to read Principals.
-func (c *checker) expectation(o *object, at string, e Expectation, tasks []string) {
-	c.member(o, at+".task", e.Task, tasks)
+// expectation checks that an instance gets exactly the parameters of its task whose values do not
+// follow from others, and none of the attributes of a principal: results of analyses name instances,
+// and who reads them on Kubernetes has no right to read Principals.
+func (c *checker) expectation(o *object, at string, e Expectation, spec PipelineSpec) {
+	c.member(o, at+".task", e.Task, spec.Tasks)
 	if strings.HasPrefix(e.From.Conduit, Attributes) {
 		c.fail(o, at+".from.conduit", "name what a FactSource says",
 			"%q says the attributes of a principal, which give no instances", e.From.Conduit)
@@ -158,13 +160,17 @@ func (c *checker) expectation(o *object, at string, e Expectation, tasks []strin
 	parameters := task.value.(*Task).Spec.Parameters
 	c.unique(o, at+".from.parameters", e.From.Parameters)
 	for i, name := range e.From.Parameters {
-		if !contains(parameters, name) {
+		switch {
+		case !contains(parameters, name):
 			c.fail(o, fmt.Sprintf("%s.from.parameters[%d]", at, i), c.didYouMean(name, parameters),
 				"task %s has no parameter %q", e.Task, name)
+		case declares(spec.Parameters, name):
+			c.fail(o, fmt.Sprintf("%s.from.parameters[%d]", at, i), "remove it",
+				"the value of %q follows from what spec.parameters says", name)
 		}
 	}
 	for _, name := range parameters {
-		if !contains(e.From.Parameters, name) {
+		if !contains(e.From.Parameters, name) && !declares(spec.Parameters, name) {
 			c.fail(o, at+".from.parameters", "", "parameter %q of task %s gets no value", name, e.Task)
 		}
 	}

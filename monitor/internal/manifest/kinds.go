@@ -168,7 +168,8 @@ type TaskSpec struct {
 	Environment []Variable `json:"environment,omitempty" rule:"max=256"`
 	// Run is Once (a program that ends) or Always (restarted when it ends).
 	Run string `json:"run,omitempty" rule:"default=Always,enum=Once|Always"`
-	// Parameters make one task many instances, such as a worker for each user.
+	// Parameters make one task many instances, such as a worker for each user: user, region,
+	// and what the pipeline declares.
 	Parameters []string `json:"parameters,omitempty" rule:"max=8,item=64"`
 	// Taint is the policy that all output of the task is assumed to carry. "{user}" in an
 	// argument is the value of the parameter user.
@@ -241,6 +242,9 @@ type PipelineSpec struct {
 	Variables []Variable `json:"variables,omitempty" rule:"max=256"`
 	// Tasks are names of Task objects, in the order in which they start.
 	Tasks []string `json:"tasks" rule:"required,filled,max=64,item=63"`
+	// Parameters declares where parameters of tasks get their values from, beside user and
+	// region.
+	Parameters []Parameter `json:"parameters,omitempty" rule:"max=8"`
 	// Expect lists the instances of tasks with parameters to analyse in advance.
 	Expect   []Expectation `json:"expect,omitempty" rule:"max=64"`
 	Conduits []Conduit     `json:"conduits,omitempty" rule:"max=256"`

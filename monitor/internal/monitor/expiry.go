@@ -48,8 +48,14 @@ func (m *Monitor) watchExpiry(ctx context.Context) {
 func (m *Monitor) nextExpiry() time.Duration {
 	m.mu.RLock()
 	known := slices.Collect(maps.Values(m.analyses))
+	pipelines := slices.Collect(maps.Values(m.pipelines))
 	m.mu.RUnlock()
 	wait := longestWait
+	for _, p := range pipelines {
+		if at, ok := p.NextWindow(time.Now()); ok {
+			wait = min(wait, max(time.Until(at), 0))
+		}
+	}
 	for _, one := range known {
 		if one.result == nil {
 			continue
@@ -61,13 +67,19 @@ func (m *Monitor) nextExpiry() time.Duration {
 	return wait
 }
 
-// expire replaces the analyses with accesses that have expired or begun by now, and removes the
+// expire ends the sessions whose window of time has ended, replaces the analyses with accesses that have expired or begun by now, and removes the
 // key-value users of instances that have ended.
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
+		if reset := m.pipelines[name].EndOutdated(nil, now); reset > 0 {
+			m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "window", Allowed: true,
+				Reason: fmt.Sprintf("sessions ended with their window: %d", reset)})
+		}
+	}
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		result := m.analyses[name].result

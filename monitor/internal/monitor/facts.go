@@ -71,6 +71,7 @@ func (m *Monitor) changeFacts(
 	moved := m.services.RefreshRegions()
 	for _, p := range m.pipelines {
 		p.Follow(done)
+		result.SessionsReset += p.EndOutdated(done, time.Now())
 		if moved {
 			result.SessionsReset += p.EndMoved()
 		}

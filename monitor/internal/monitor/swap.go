@@ -194,6 +194,7 @@ func (s *swap) follow(change *catalog.Change) {
 		}
 		updated := p.Outdate()
 		p.Follow(change)
+		p.EndOutdated(change, time.Now())
 		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now(), Limit: decidedWithin})
 		})

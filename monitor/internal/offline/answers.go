@@ -39,7 +39,7 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 	if question.Access == policy.Write.String() {
 		what = policy.Write
 	}
-	instance, err := p.instance(plan, question.Task, question.Principal, question.Region)
+	instance, err := p.instance(plan, question.Task, question.Principal, question.Region, now)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -58,7 +58,7 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 
 // instance returns the instance of a task that a user gets; without a task's name, of the one
 // that has parameters.
-func (p *Project) instance(plan *analysis.Plan, task, principal, region string) (analysis.Instance, error) {
+func (p *Project) instance(plan *analysis.Plan, task, principal, region string, now time.Time) (analysis.Instance, error) {
 	var parameters []string
 	var names []string
 	for _, one := range plan.Tasks {
@@ -71,25 +71,18 @@ func (p *Project) instance(plan *analysis.Plan, task, principal, region string) 
 		return analysis.Instance{}, fmt.Errorf("pipeline %s has no task %q with users; name one with --task: %s", plan.Pipeline,
 			task, strings.Join(names, ", "))
 	}
+	if known := p.principal[principal]; region == "" && known != nil {
+		region = known.Spec.Region
+	}
+	values, err := plan.Derive(task, principal, region, p.state, now)
+	if err != nil {
+		return analysis.Instance{}, fmt.Errorf("%s in pipeline %s: %w", task, plan.Pipeline, err)
+	}
 	instance := analysis.Instance{Task: task}
 	for _, parameter := range parameters {
-		instance.Arguments = append(instance.Arguments, p.value(parameter, principal, region))
+		instance.Arguments = append(instance.Arguments, values[parameter])
 	}
 	return instance, nil
-}
-
-// value is what a parameter of a task is for a user.
-func (p *Project) value(parameter, principal, region string) string {
-	switch parameter {
-	case "user":
-		return principal
-	case "region":
-		if known := p.principal[principal]; region == "" && known != nil {
-			return known.Spec.Region
-		}
-		return region
-	}
-	return ""
 }
 
 // Analysis is what the analysis of a pipeline has found.
@@ -164,7 +157,7 @@ func (p *Project) What(pipeline, principal, region string, now time.Time) (Reach
 		return Reach{}, err
 	}
 	out := Reach{Pipeline: plan.Pipeline, Principal: principal, Classes: []ReachedSort{}}
-	instances, err := p.instancesOf(plan, principal, region)
+	instances, err := p.instancesOf(plan, principal, region, now)
 	if err != nil {
 		return out, err
 	}
@@ -179,13 +172,13 @@ func (p *Project) What(pipeline, principal, region string, now time.Time) (Reach
 }
 
 // instancesOf returns the expected instances of a user, or the one of the given region.
-func (p *Project) instancesOf(plan *analysis.Plan, principal, region string) ([]analysis.Instance, error) {
+func (p *Project) instancesOf(plan *analysis.Plan, principal, region string, now time.Time) ([]analysis.Instance, error) {
 	if task, is := strings.CutPrefix(principal, "task/"); is {
-		instance, err := p.instance(plan, task, "", "")
+		instance, err := p.instance(plan, task, "", "", now)
 		return []analysis.Instance{instance}, err
 	}
 	var found []analysis.Instance
-	for _, instance := range plan.Instances(p.state) {
+	for _, instance := range plan.Instances(p.state, now) {
 		parameters, _ := plan.Parameters(instance.Task)
 		user, at := slices.Index(parameters, "user"), slices.Index(parameters, "region")
 		if user >= 0 && instance.Arguments[user] == principal &&
@@ -196,7 +189,7 @@ func (p *Project) instancesOf(plan *analysis.Plan, principal, region string) ([]
 	if len(found) > 0 {
 		return found, nil
 	}
-	instance, err := p.instance(plan, "", principal, region)
+	instance, err := p.instance(plan, "", principal, region, now)
 	return []analysis.Instance{instance}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
@@ -161,7 +162,7 @@ func (p *Project) fill(ctx context.Context, bundle *manifest.Bundle, directory s
 	p.state = c.State()
 	names := options.Conduits
 	if options.Data == "" && options.Examples {
-		names = append(slices.Clone(names), p.examples(next.Rules, options.Users)...)
+		names = append(slices.Clone(names), p.examples(next.Rules, options.Users, time.Now())...)
 	}
 	if len(names) > 0 {
 		if _, _, err := c.Register(names); err != nil {
@@ -204,8 +205,8 @@ const mostExamples = 20
 
 // examples makes up a document for each path of ingress files and each of the first users,
 // since without documents there is nothing to decide on.
-func (p *Project) examples(rules []catalog.Rule, asked []string) []string {
-	users := append(p.users(), asked...)
+func (p *Project) examples(rules []catalog.Rule, asked []string, now time.Time) []string {
+	users := append(p.users(now), asked...)
 	var names []string
 	for _, rule := range rules {
 		if !rule.Ingress || rule.Kind != policy.FileConduit {
@@ -223,13 +224,13 @@ func (p *Project) examples(rules []catalog.Rule, asked []string) []string {
 }
 
 // users are the first users that the manifests speak of, or one that is made up.
-func (p *Project) users() []string {
+func (p *Project) users(now time.Time) []string {
 	found := map[string]bool{}
 	for name := range p.principal {
 		found[name] = true
 	}
 	for _, plan := range p.plans {
-		for _, instance := range plan.Instances(p.state) {
+		for _, instance := range plan.Instances(p.state, now) {
 			if parameters, _ := plan.Parameters(instance.Task); len(parameters) > 0 {
 				if at := slices.Index(parameters, "user"); at >= 0 {
 					found[instance.Arguments[at]] = true

@@ -21,7 +21,7 @@ import (
 // decides asks about reading a document in a session of alice's.
 func (f *fixture) decides(name string, mode wire.Mode) bool {
 	f.t.Helper()
-	holds, err := f.capabilities(f.tasks["worker"], parametersOf("alice", "de"))
+	holds, err := f.capabilities(f.tasks["worker"], sessionOf("alice", "de"))
 	f.must(err)
 	conduit, found := f.services.conduitNamed(name)
 	if !found {

@@ -30,12 +30,14 @@ import (
 // shared by all sessions of the instance.
 type capabilitySet struct {
 	subject  decision.Subject
-	classes  []uint32       // readable, ascending; empty without an analysis
-	native   sandbox.Native // what its sessions open natively: documents of those classes
-	keyValue string         // user of the key-value store, "" when the instance uses none
+	instance analysis.Instance // the subject's
+	classes  []uint32          // readable, ascending; empty without an analysis
+	native   sandbox.Native    // what its sessions open natively: documents of those classes
+	keyValue string            // user of the key-value store, "" when the instance uses none
 	analyzed bool
 	others   []analysis.Other // accesses to conduits without a class that the analysis has validated
-	expires  time.Time        // when one of its accesses expires; zero: never
+	expires  time.Time        // when one of its accesses expires, or it ends; zero: never
+	ends     time.Time        // when the instance ends, by the clock; zero: never
 	holding  holding          // the only part that changes
 }
 
@@ -55,22 +57,6 @@ func (c *capabilitySet) close() {
 	if c.native != nil {
 		c.native.Close()
 	}
-}
-
-// parametersOf returns the values that a session gives to a task's parameters. The
-// monitor verifies two: the user and the region. Any other parameter stays unbound. Its
-// taint can then not be built, and the session is refused.
-func parametersOf(principal, region string) map[string]string {
-	return map[string]string{"user": principal, "region": region}
-}
-
-// instanceOf returns an instance in the form that the analysis uses.
-func instanceOf(task *Task, values map[string]string) analysis.Instance {
-	instance := analysis.Instance{Task: task.name}
-	for _, parameter := range task.spec.Parameters {
-		instance.Arguments = append(instance.Arguments, values[parameter])
-	}
-	return instance
 }
 
 // bind verifies the user's identity and finds the instance's capability set. The string
@@ -118,7 +104,11 @@ func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err
 // decideBinding decides whether the session may be a user's, and returns the instance's
 // capability set. Called with binding held for reading.
 func (s *session) decideBinding(principal string) (*capabilitySet, decision.Subject, error) {
-	holds, err := s.pipeline.capabilities(s.task, parametersOf(principal, s.region))
+	values, err := s.pipeline.derive(s.task, principal, s.region)
+	if err != nil {
+		return nil, decision.Subject{}, err
+	}
+	holds, err := s.pipeline.capabilities(s.task, values)
 	if err != nil {
 		return nil, decision.Subject{}, err
 	}
@@ -200,7 +190,7 @@ func (p *Pipeline) capabilities(task *Task, values map[string]string) (*capabili
 	if err != nil {
 		return nil, err
 	}
-	p.services.predict(p.name, task.name, values)
+	p.services.predict(p.name, task.name, p.verified(values))
 	inForce := p.putSet(holds, true)
 	if inForce != holds {
 		holds.close()
@@ -215,7 +205,8 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 	if err := p.services.View.EnsureClassDirectories(classes); err != nil {
 		return nil, err
 	}
-	name := instanceOf(task, values).Name()
+	instance := instanceOf(task, values)
+	name := instance.Name()
 	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
 	if err != nil {
 		return nil, err
@@ -225,10 +216,16 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 			Task: task.name, Instance: name, Taint: taint,
 			Session: &policy.Session{Principal: values["user"], Region: values["region"]},
 		},
-		classes: classes, analyzed: analyzed, others: found.Others,
+		instance: instance, classes: classes, analyzed: analyzed, others: found.Others,
 	}
 	if at, ok := found.NextExpiry(); ok {
 		holds.expires = at
+	}
+	if at, ok := p.plan.Ends(instance); ok {
+		holds.ends = at
+		if holds.expires.IsZero() || at.Before(holds.expires) {
+			holds.expires = at
+		}
 	}
 	directories := make([]string, len(classes))
 	for i, class := range classes {

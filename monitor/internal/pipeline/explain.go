@@ -34,7 +34,10 @@ func (p *Pipeline) Asked(taskName, principal, region string, what policy.Operati
 	if len(task.spec.Parameters) == 0 {
 		return task.asked(what), nil
 	}
-	values := parametersOf(principal, region)
+	values, err := p.derive(task, principal, region)
+	if err != nil {
+		return Asked{}, err
+	}
 	name := instanceOf(task, values).Name()
 	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
 	if err != nil {

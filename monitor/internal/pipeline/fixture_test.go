@@ -192,12 +192,14 @@ func (f *fixture) change(remove, add []policy.Fact) (reset int) {
 	f.must(err)
 	f.services.RefreshRegions()
 	f.Follow(change)
+	reset = f.EndOutdated(change, time.Now())
 	if f.result != nil {
 		next, affected, err := f.result.Update(f.t.Context(), change, analysis.Options{Now: time.Now()})
 		f.must(err)
 		f.result = next
-		reset, err = f.Replace(affected)
+		revoked, err := f.Replace(affected)
 		f.must(err)
+		reset += revoked
 	}
 	f.Fence()
 	f.RetireUsers()
@@ -287,4 +289,9 @@ func probe(t testing.TB, limits SessionLimits) *fixture {
 	f.principal("bob", "de")
 	f.change(nil, facts(fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")))
 	return f
+}
+
+// sessionOf are the values of parameters that a session has of itself.
+func sessionOf(user, region string) map[string]string {
+	return map[string]string{manifest.ParameterUser: user, manifest.ParameterRegion: region}
 }

@@ -37,14 +37,13 @@ func (s *session) learnSet() {
 // unforeseen reports an access, once for each set that the session has.
 func (s *session) unforeseen(class uint32) {
 	s.mu.Lock()
-	who, reported := s.holds.subject.Session, s.learnt[class]
+	instance, reported := s.holds.instance, s.learnt[class]
 	if s.learnt == nil {
 		s.learnt = map[uint32]bool{}
 	}
 	s.learnt[class] = true
 	s.mu.Unlock()
 	if !reported {
-		instance := instanceOf(s.task, parametersOf(who.Principal, who.Region))
 		s.pipeline.services.Unforeseen(s.pipeline.name, analysis.Access{Instance: instance, Class: class})
 	}
 }

@@ -16,8 +16,7 @@ func (p *Pipeline) ActiveInstances() []analysis.Instance {
 	var active []analysis.Instance
 	for _, s := range p.live() {
 		if holds := s.bound(); holds != nil {
-			who := holds.subject.Session
-			active = append(active, instanceOf(s.task, parametersOf(who.Principal, who.Region)))
+			active = append(active, holds.instance)
 		}
 	}
 	return active
@@ -35,7 +34,7 @@ func (p *Pipeline) Remember() error {
 	for _, prediction := range predictions {
 		for _, task := range p.tasks {
 			if prediction.Task == catalog.NameIn(p.name, task.name) &&
-				hasAll(prediction.Parameters, task.spec.Parameters) {
+				p.hasGiven(prediction.Parameters, task.spec.Parameters) {
 				p.plan.Seen = append(p.plan.Seen, instanceOf(task, prediction.Parameters))
 			}
 		}
@@ -43,11 +42,11 @@ func (p *Pipeline) Remember() error {
 	return nil
 }
 
-// hasAll reports whether values has a value for every parameter. A prediction may be
-// older than the task's manifest.
-func hasAll(values map[string]string, parameters []string) bool {
+// hasGiven reports whether values has a value for every parameter that is not derived. A prediction may
+// be older than the task's manifest.
+func (p *Pipeline) hasGiven(values map[string]string, parameters []string) bool {
 	for _, parameter := range parameters {
-		if values[parameter] == "" {
+		if values[parameter] == "" && !p.plan.IsDerived(parameter) {
 			return false
 		}
 	}

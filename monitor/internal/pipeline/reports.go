@@ -134,12 +134,11 @@ func (v *supervised) began(event supervision.Event) {
 // bound notes whose session it is. The supervisor has used up a promise to record that.
 func (v *supervised) bound(s *session, event supervision.Event, login *metrics.Interception) {
 	p := v.pipeline
-	instance := instanceOf(v.task, parametersOf(event.Principal, s.region)).Name()
-	holds := v.lastTold(instance)
+	instance, holds := v.boundTo(event.Principal, s.region)
 	v.mu.Lock()
 	v.owed++
 	v.mu.Unlock()
-	if holds == nil || event.Instance != wire.Shorten(instance) {
+	if holds == nil || event.Instance != wire.Shorten(instance) || p.outdated(holds, time.Now()) != nil {
 		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have",
 			"bound", event.Instance, "instance", instance)
 		s.worker.Kill()

@@ -21,7 +21,7 @@ func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
 	p := probe(t, SessionLimits{})
 	p.analyze()
 	find := func(user, region string) *capabilitySet {
-		holds, err := p.capabilities(p.tasks["worker"], parametersOf(user, region))
+		holds, err := p.capabilities(p.tasks["worker"], sessionOf(user, region))
 		p.must(err)
 		return holds
 	}

@@ -30,6 +30,7 @@ type supervised struct {
 	mu       sync.Mutex
 	sessions map[uint64]*session      // by the supervisor's number
 	told     map[string]toldSet       // by instance; changed in told.go
+	current  map[keyed]string         // the instance whose set it has; changed likewise
 	fences   map[uint64]chan struct{} // that the supervisor has not passed; see fence
 	last     uint64                   // number of the last fence
 	owed     uint32                   // bindings that the audit log has not promised to record
@@ -44,7 +45,8 @@ var _ sandbox.Sessions = (*supervised)(nil)
 func newSupervised(t *Task) *supervised {
 	return &supervised{
 		pipeline: t.pipeline, task: t, sessions: map[uint64]*session{}, told: map[string]toldSet{},
-		fences: map[uint64]chan struct{}{}, finished: make(chan struct{}),
+		current: map[keyed]string{},
+		fences:  map[uint64]chan struct{}{}, finished: make(chan struct{}),
 	}
 }
 

@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"time"
+
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/wire"
 )
@@ -26,6 +28,47 @@ func (v *supervised) lastTold(instance string) *capabilitySet {
 	return v.told[instance].holds
 }
 
+// boundTo returns the instance that the user and region of a session give now, and the last set of it
+// that the supervisor was told of, nil if there was none.
+func (v *supervised) boundTo(principal, region string) (instance string, holds *capabilitySet) {
+	values, err := v.pipeline.derive(v.task, principal, region)
+	if err != nil {
+		return "", nil // it follows no more
+	}
+	instance = instanceOf(v.task, values).Name()
+	return instance, v.lastTold(instance)
+}
+
+// keyed are the parameters by which a supervisor knows a set.
+type keyed struct{ principal, region string }
+
+func (v *supervised) keyOf(holds *capabilitySet) keyed {
+	principal, region := v.task.parameters(holds)
+	return keyed{principal, region}
+}
+
+// inUse lists the sets that the supervisor has.
+func (v *supervised) inUse() []*capabilitySet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var list []*capabilitySet
+	for _, last := range v.told {
+		if !last.forgotten {
+			list = append(list, last.holds)
+		}
+	}
+	return list
+}
+
+// forget notes that the supervisor has no set under a key any more.
+func (v *supervised) forget(key keyed) {
+	instance := v.current[key]
+	if last, known := v.told[instance]; known {
+		v.told[instance] = toldSet{holds: last.holds, forgotten: true}
+	}
+	delete(v.current, key)
+}
+
 // tellInForce tells of the set in force of an instance, unless the supervisor has it. If there
 // is none any more, the supervisor has none either, and refuses a login that was permitted.
 func (v *supervised) tellInForce(instance string) error {
@@ -43,13 +86,18 @@ func (v *supervised) tellInForce(instance string) error {
 // logins that wait again, even if it has the set: what the decision depends on may have
 // changed. A supervisor that cannot be told forgets the former set. flags are SetLive or 0.
 func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
-	if !v.serves(holds) {
-		return nil
+	if !v.serves(holds) || v.pipeline.outdated(holds, time.Now()) != nil {
+		return nil // sessions of another instance have the same user and region
 	}
 	record, err := v.recordOf(holds)
 	record.Flags |= flags
 	if err == nil {
 		v.mu.Lock()
+		key := v.keyOf(holds)
+		if v.current[key] != holds.subject.Instance {
+			v.forget(key)
+		}
+		v.current[key] = holds.subject.Instance
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
 		v.mu.Unlock()
 		err = v.to.Send(record)
@@ -67,10 +115,15 @@ func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
 		return
 	}
 	v.mu.Lock()
-	if last, known := v.told[holds.subject.Instance]; known {
-		v.told[holds.subject.Instance] = toldSet{holds: last.holds, forgotten: true}
+	key := v.keyOf(holds)
+	replaced := v.current[key] != "" && v.current[key] != holds.subject.Instance
+	if !replaced || reason != "" { // sessions end by their key: with those of another instance, whose set is asked for again
+		v.forget(key)
 	}
 	v.mu.Unlock()
+	if replaced && reason == "" {
+		return
+	}
 	record := supervision.Forget{Reason: reason}
 	record.Principal, record.Region = v.task.parameters(holds)
 	if reason != "" {

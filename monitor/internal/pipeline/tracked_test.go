@@ -230,7 +230,7 @@ func TestZygotesAreNotAudited(t *testing.T) {
 // begins begins a session of a user in region de whose capability set is given.
 func (f *fixture) begins(mode wire.Mode, principal string, change func(*capabilitySet)) *session {
 	f.t.Helper()
-	holds, err := f.capabilities(f.tasks["worker"], parametersOf(principal, "de"))
+	holds, err := f.capabilities(f.tasks["worker"], sessionOf(principal, "de"))
 	f.must(err)
 	given := anotherLike(holds)
 	change(given)
