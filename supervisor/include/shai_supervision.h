@@ -157,6 +157,7 @@ struct shai_control_set {
 	uint32_t flags;              /* SHAI_SET_* */
 	uint32_t class_count;        /* 0..SHAI_CLASSES_MAX */
 	int64_t expires;             /* nanoseconds since 1970; 0: never */
+	int64_t ends;                /* its instance, and its sessions with it; likewise */
 	char kv_user[SHAI_NAME_MAX]; /* empty: the instance uses no key-value store */
 	char kv_password[SHAI_NAME_MAX];
 };
@@ -337,7 +338,7 @@ static_assert(sizeof(struct shai_control_slot) == 112, "no padding");
 static_assert(sizeof(struct shai_control_key) == 144, "no padding");
 static_assert(sizeof(struct shai_control_region) == 120, "no padding");
 static_assert(sizeof(struct shai_control_regions) == 24, "no padding");
-static_assert(sizeof(struct shai_control_set) == 504, "no padding");
+static_assert(sizeof(struct shai_control_set) == 512, "no padding");
 static_assert(sizeof(struct shai_control_forget) == 464, "no padding");
 static_assert(sizeof(struct shai_control_mode) == 16, "no padding");
 static_assert(sizeof(struct shai_control_fence) == 16, "no padding");

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "documents.h"
 #include "events.h"
@@ -17,15 +16,6 @@
 
 #define PATIENCE SECOND /* of a login with the audit log */
 
-static int64_t
-wall_clock(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * SECOND + now.tv_nsec;
-}
-
 /* The set of a session's instance as it is now, held; NULL if there is none. */
 static struct set *
 set_of(struct supervisor *s, const struct session *session)
@@ -34,7 +24,7 @@ set_of(struct supervisor *s, const struct session *session)
 
 	return sets_hold(&s->sets,
 	    (parameters & SHAI_PARAMETER_USER) != 0 ? session->principal : "",
-	    (parameters & SHAI_PARAMETER_REGION) != 0 ? session->region : "", wall_clock());
+	    (parameters & SHAI_PARAMETER_REGION) != 0 ? session->region : "", loop_wall_clock());
 }
 
 static uint32_t
@@ -234,9 +224,10 @@ binding_renew(struct supervisor *s, const struct shai_control_set *record)
 		struct set *set;
 
 		if (session->state != SESSION_BOUND || session->mode != SHAI_MODE_SHAI ||
-		    !set_named(session->set, record->principal, record->region))
+		    !set_named(session->set, record->principal, record->region) ||
+		    strcmp(session->instance, record->instance) != 0) /* of a former window */
 			continue;
-		set = sets_hold(&s->sets, record->principal, record->region, wall_clock());
+		set = sets_hold(&s->sets, record->principal, record->region, loop_wall_clock());
 		if (set == NULL) /* it has expired */
 			return;
 		adopt(session, set);
@@ -255,6 +246,8 @@ bind_session(struct supervisor *s, struct session *session, int store)
 	transfers_begin(session);
 	session->conversation.gated = open_gate(s, session);
 	memcpy(session->instance, session->set->instance, sizeof(session->instance));
+	if (session->set->ends != 0)
+		s->windows_over = 0; /* look when it ends */
 	s->credits--;
 	/* Recorded before the worker knows: what it does afterwards has a user. */
 	event = monitor_event(SHAI_EVENT_BOUND, session);

@@ -107,7 +107,7 @@ check_set(struct bytes message, struct control *out)
 		return "a length that is not its count's";
 	if ((record->flags & ~(SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE)) != 0)
 		return "unknown flags";
-	if (record->expires < 0)
+	if (record->expires < 0 || record->ends < 0)
 		return "an impossible time";
 	if (!TEXT(record->principal) || !TEXT(record->region) || !TEXT(record->instance) ||
 	    !TEXT(record->kv_user) || !TEXT(record->kv_password))

@@ -93,3 +93,12 @@ loop_now(void)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * SECOND + now.tv_nsec;
 }
+
+int64_t
+loop_wall_clock(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * SECOND + now.tv_nsec;
+}

@@ -49,6 +49,9 @@ void loop_turn(int64_t deadline);
 /* CLOCK_MONOTONIC in nanoseconds. */
 int64_t loop_now(void);
 
+/* CLOCK_REALTIME in nanoseconds: what policies and the monitor call the time. */
+int64_t loop_wall_clock(void);
+
 #define MILLISECOND INT64_C(1000000)
 #define SECOND (1000 * MILLISECOND)
 

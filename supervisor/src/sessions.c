@@ -271,10 +271,44 @@ limit_lifetimes(struct supervisor *s, int64_t now)
 	return s->oldest_over;
 }
 
+#define WINDOWS_SEEN (60 * SECOND) /* how late the end is seen at most if the clock is set */
+
+/*
+ * Ends sessions whose instance has ended, whether or not the monitor says so. Returns when to look
+ * again, at the latest. Only bound sessions have a set that matters: a login asks for a set anew.
+ */
+static int64_t
+end_windows(struct supervisor *s, int64_t now)
+{
+	int64_t clock = loop_wall_clock();
+
+	if (now < s->windows_over)
+		return s->windows_over;
+	s->windows_over = INT64_MAX;
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
+		struct session *session = &s->session[i];
+		int64_t left;
+
+		if (!session_lives(session) || session->state != SESSION_BOUND ||
+		    session->set->ends == 0)
+			continue;
+		left = session->set->ends - clock;
+		if (left <= 0) {
+			session_end(s, session,
+			    "the window of time of its instance has ended; connect again");
+			continue;
+		}
+		left = left < WINDOWS_SEEN ? left : WINDOWS_SEEN;
+		if (now + left < s->windows_over)
+			s->windows_over = now + left;
+	}
+	return s->windows_over;
+}
+
 int64_t
 sessions_tend(struct supervisor *s)
 {
-	int64_t now = loop_now(), next = limit_lifetimes(s, now);
+	int64_t now = loop_now(), next = limit_lifetimes(s, now), windows;
 	struct session *session, *following;
 
 	for (session = TAILQ_FIRST(&s->unsettled); session != NULL; session = following) {
@@ -284,5 +318,6 @@ sessions_tend(struct supervisor *s)
 		due = tend(s, session, now);
 		next = due < next ? due : next;
 	}
-	return next;
+	windows = end_windows(s, now); /* at last: sessions may just have been bound */
+	return windows < next ? windows : next;
 }

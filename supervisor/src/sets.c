@@ -43,6 +43,7 @@ make(const struct shai_control_set *record, const uint32_t *classes)
 	memcpy(set->kv_password, record->kv_password, sizeof(set->kv_password));
 	set->flags = record->flags;
 	set->expires = record->expires;
+	set->ends = record->ends;
 	set->holders = 1;
 	set->class_count = record->class_count;
 	memcpy(set->classes, classes, record->class_count * sizeof(*classes));

@@ -17,6 +17,7 @@ struct set {
 	char instance[SHAI_NAME_MAX];
 	uint32_t flags;  /* SHAI_SET_* */
 	int64_t expires; /* nanoseconds since 1970; 0: never */
+	int64_t ends;    /* of its sessions, likewise */
 	char kv_user[SHAI_NAME_MAX];
 	char kv_password[SHAI_NAME_MAX];
 	size_t holders; /* sessions, and the table */

@@ -195,6 +195,7 @@ struct supervisor {
 	uint32_t sealed;                         /* how many are sealed */
 	TAILQ_HEAD(sessions, session) unsettled; /* what sessions_tend looks at in each turn */
 	int64_t oldest_over;                     /* no session reaches its lifetime before */
+	int64_t windows_over; /* when to look whether an instance has ended; 0: at once */
 	int64_t channels_due; /* when to look at channels that workers read; 0: none does */
 	int64_t soiled_over;  /* reuse_tend has nothing to do before */
 	struct keys keys;

@@ -272,6 +272,7 @@ static const struct damage {
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0},
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0xff},
     {SHAI_CONTROL_SET, AT(shai_control_set, expires), 0xff},
+    {SHAI_CONTROL_SET, AT(shai_control_set, ends), 0xff},
     {SHAI_CONTROL_SET, CLASS(0), 0},
     {SHAI_CONTROL_SET, CLASS(1), 0},
     {SHAI_CONTROL_SET, CLASS(1), 0xff},

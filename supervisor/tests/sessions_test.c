@@ -4,9 +4,11 @@
  */
 #include <errno.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness.h"
+#include "text.h"
 
 static struct harness h;
 
@@ -286,6 +288,41 @@ limits_the_time_of_a_session(void **state)
 	close(client.socket);
 }
 
+/*
+ * The instance of a window: its sessions end with it, although the monitor says nothing, and no
+ * other session does. Nor do they get the set of the next window.
+ */
+static void
+sessions_end_with_their_window(void **state)
+{
+	struct shai_control_set set = {.header = control_header(SHAI_CONTROL_SET, sizeof(set)),
+	    .principal = "alice",
+	    .instance = "worker(alice, 1)",
+	    .flags = SHAI_SET_ANALYZED | SHAI_SET_LEAVES};
+	struct client ending, lasting;
+	struct timespec now;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	set.ends = set.expires = (now.tv_sec + 4) * INT64_C(1000000000) + now.tv_nsec;
+	harness_send(&h, &set, sizeof(set), NULL);
+	ending = client_begin(&h);
+	(void)client_bind(&ending, "alice");
+	lasting = client_begin(&h);
+	(void)client_bind(&lasting, "bob");
+	text_copy(set.instance, sizeof(set.instance), "worker(alice, 2)");
+	set.ends = set.expires = 0;
+	set.flags |= SHAI_SET_LIVE;
+	harness_send(&h, &set, sizeof(set), NULL);
+	assert_true(client_closed(&ending));
+	assert_string_equal(harness_event(&h, SHAI_EVENT_ENDED)->reason,
+	    "the window of time of its instance has ended; connect again");
+	assert_false(client_has_report(&lasting));
+	close(ending.socket);
+	close(lasting.socket);
+}
+
 #define MANY 300
 
 static void
@@ -383,6 +420,7 @@ main(void)
 	    TEST(the_monitor_ends_sessions),
 	    TEST(limits_sessions_of_a_principal),
 	    TEST(limits_the_time_of_a_session),
+	    TEST(sessions_end_with_their_window),
 	    TEST(many_sessions_live_at_the_same_time),
 	    TEST(a_session_that_ends_counts_for_its_user_no_longer),
 	    TEST(ends_a_session_without_a_user),

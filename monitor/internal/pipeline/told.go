@@ -146,6 +146,9 @@ func (v *supervised) recordOf(holds *capabilitySet) (supervision.Set, error) {
 	if !holds.expires.IsZero() {
 		record.Expires = holds.expires.UnixNano()
 	}
+	if !holds.ends.IsZero() {
+		record.Ends = holds.ends.UnixNano()
+	}
 	if holds.keyValue != "" {
 		password, err := v.pipeline.keyValueStore().Credentials(holds.keyValue)
 		if err != nil {

@@ -186,6 +186,7 @@ type (
 		Flags      uint32
 		ClassCount uint32 `count:"Classes" max:"8192"`
 		Expires    int64  // nanoseconds since 1970; 0: never
+		Ends       int64  // its instance, and its sessions with it; likewise
 		KVUser     string `text:"96"`
 		KVPassword string `text:"96"`
 		Classes    []uint32
