@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 POLICY = {"name": "p"}
+SHIFT = {"start": "2026-01-01T00:00:00Z", "every": "8h"}
+FACT = {"conduit": "c", "says": "s"}
 HOST = SPECS["JailPool"]["hosts"][0]
 LOCAL: tuple[Change, ...] = (("provider", "local"), ("hosts", ABSENT))
 REDIS: Change = ("file", ABSENT)
@@ -48,6 +50,10 @@ def conduit(kind: str, **fields: Any) -> Change:
 
 def inline(*values: Any, **fields: Any) -> tuple[Change, ...]:
     return REDIS, ("inline", [{"conduit": "a", "says": "b", "tuples": [list(values)], **fields}])
+
+
+def parameter(**fields: Any) -> Change:
+    return "parameters", [fields]
 
 
 def ends(index: int, place: int, slots: int) -> Change:
@@ -236,6 +242,13 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("a conduit's from, to or task is not one of the pipeline's tasks", (("conduits.4.task", "other"),)),
         ("expect names a task that is not one of the pipeline's", (("expect.0.task", "other"),)),
         ("parameters in body should have at least 1 items", (("expect.0.from.parameters", []),)),
+        ("give either from or window", (parameter(name="a"),)),
+        ("give either from or window", (parameter(**{"name": "a", "from": FACT, "window": SHIFT}),)),
+        ("each session has a user and a region already", (parameter(name="user", window=SHIFT),)),
+        ("each session has a user and a region already", (parameter(name="region", window=SHIFT),)),
+        ("parameters[0].name in body should match", (parameter(name="a-b", window=SHIFT),)),
+        ("window.start in body should match", (parameter(name="a", window={**SHIFT, "start": "today"}),)),
+        ("window.every in body should match", (parameter(name="a", window={**SHIFT, "every": "1.5h"}),)),
         ("keyValue is missing; a conduit holds tuples", (("keyValue", ABSENT),)),
         ("spec.conduits[5]: Duplicate value", (conduit("file", name="files", paths=paths("/b")),)),
         ('kind: Unsupported value: "socket"', (conduit("socket"),)),

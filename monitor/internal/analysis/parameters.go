@@ -193,8 +193,9 @@ func (p *Plan) complete(instance Instance, facts policy.Facts, now time.Time) (l
 	}
 	task := p.task(instance.Task)
 	given := task.values(instance)
+	user, region := given[manifest.ParameterUser], given[manifest.ParameterRegion]
 	for range 2 {
-		values, err := p.Derive(instance.Task, given[manifest.ParameterUser], given[manifest.ParameterRegion], facts, now)
+		values, err := p.Derive(instance.Task, user, region, facts, now)
 		if err != nil {
 			return list // no session can be of it
 		}

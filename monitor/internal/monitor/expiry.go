@@ -67,8 +67,8 @@ func (m *Monitor) nextExpiry() time.Duration {
 	return wait
 }
 
-// expire ends the sessions whose window of time has ended, replaces the analyses with accesses that have expired or begun by now, and removes the
-// key-value users of instances that have ended.
+// expire ends the sessions whose window of time has ended, replaces the analyses with accesses that
+// have expired or begun by now, and removes the key-value users of instances that have ended.
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()

@@ -50,3 +50,36 @@ func TestExpiryIsWaitedFor(t *testing.T) {
 	offer := classOf(t, m, "/offer/1.txt")
 	waiting.Until(t, "the offer leaves the capability set", func() bool { return !holds(t, backend, "worker(alice, de)", offer) })
 }
+
+// The monitor follows windows of time by itself: the analysis gets the instances of the next ones and
+// loses those of past ones, as a full run would.
+func TestWindowsAreFollowed(t *testing.T) {
+	m, _ := bareMonitor(t)
+	applyBare(t, m, strings.NewReplacer(
+		"parameters: [user, region]\n  taint", "parameters: [user, region, shift]\n  taint",
+		"  expect:\n", "  parameters: [{name: shift, window: {start: \"2026-01-01T00:00:00Z\", every: 1s}}]\n  expect:\n",
+	).Replace(pipelinetest.Bare))
+	analyzeBare(t, m)
+	shifts := func() map[string]bool {
+		found := map[string]bool{}
+		for _, one := range resultOf(m).Instances() {
+			if one.Instance.Task == "worker" {
+				found[one.Instance.Arguments[2]] = true
+			}
+		}
+		return found
+	}
+	first := shifts()
+	waiting.Until(t, "the analysis is of later windows", func() bool {
+		now := shifts()
+		for shift := range first {
+			if now[shift] {
+				return false
+			}
+		}
+		return len(now) == 2
+	})
+	if result := resultOf(m); !result.Covers(m.pipelines["bare"].Plan(), m.state()) {
+		t.Errorf("the analysis has not the instances of a full run: %v", shifts())
+	}
+}

@@ -58,7 +58,8 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 
 // instance returns the instance of a task that a user gets; without a task's name, of the one
 // that has parameters.
-func (p *Project) instance(plan *analysis.Plan, task, principal, region string, now time.Time) (analysis.Instance, error) {
+func (p *Project) instance(plan *analysis.Plan, task, principal, region string, now time.Time) (analysis.Instance,
+	error) {
 	var parameters []string
 	var names []string
 	for _, one := range plan.Tasks {
@@ -172,7 +173,8 @@ func (p *Project) What(pipeline, principal, region string, now time.Time) (Reach
 }
 
 // instancesOf returns the expected instances of a user, or the one of the given region.
-func (p *Project) instancesOf(plan *analysis.Plan, principal, region string, now time.Time) ([]analysis.Instance, error) {
+func (p *Project) instancesOf(plan *analysis.Plan, principal, region string, now time.Time) ([]analysis.Instance,
+	error) {
 	if task, is := strings.CutPrefix(principal, "task/"); is {
 		instance, err := p.instance(plan, task, "", "", now)
 		return []analysis.Instance{instance}, err

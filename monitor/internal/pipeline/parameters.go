@@ -60,6 +60,19 @@ func (p *Pipeline) outdated(holds *capabilitySet, now time.Time) error {
 	return nil
 }
 
+func (p *Pipeline) isOutdated(holds *capabilitySet, now time.Time) bool {
+	return p.outdated(holds, now) != nil
+}
+
+// current returns an error, which ends the session, if its user and region give another instance now.
+// Who waits for the time to end it may be late, and nothing is decided for it then.
+func (s *session) current() error {
+	if err := s.pipeline.outdated(s.bound(), time.Now()); err != nil {
+		return fmt.Errorf("the session has ended: %w", err)
+	}
+	return nil
+}
+
 // NextWindow returns when time next changes an instance; ok is false if it never does.
 func (p *Pipeline) NextWindow(now time.Time) (at time.Time, ok bool) { return p.plan.NextWindow(now) }
 
@@ -74,11 +87,12 @@ func (p *Pipeline) EndOutdated(change *catalog.Change, now time.Time) (reset int
 	}
 	p.forgetOutdated(concerns, now)
 	p.dropSets(func(holds *capabilitySet) bool {
-		return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.outdated(holds, now) != nil
+		return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now)
 	}, "")
 	var over []*session
 	for _, s := range p.live() {
-		if holds := s.bound(); holds != nil && concerns(holds.subject.Session.Principal) && p.outdated(holds, now) != nil {
+		holds := s.bound()
+		if holds != nil && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now) {
 			over = append(over, s)
 		}
 	}

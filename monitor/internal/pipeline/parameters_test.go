@@ -78,8 +78,11 @@ func TestSupervisorsAreToldTheCurrentInstance(t *testing.T) {
 		}
 	}
 	_, to := superviseBare(t, p)
-	told := to.Since()
-	for _, text := range told {
+	set, inForce := to.Set(employed("bob", "editor") + begin + ")")
+	if !inForce || set.Ends != end.UnixNano() || set.Expires == 0 || set.Expires > set.Ends {
+		t.Errorf("the supervisor has %v: %+v; want one that ends at %v", inForce, set, end)
+	}
+	for _, text := range to.Since() {
 		if strings.HasPrefix(text, "set ") && !strings.Contains(text, begin) {
 			t.Errorf("the supervisor is told of an instance that is not: %q", text)
 		}
@@ -129,7 +132,8 @@ func TestSessionsEndWithTheirRole(t *testing.T) {
 				bindIn(v, 7, mode, "bob", employed("bob", "editor")+begin+")")
 				bindIn(v, 8, mode, "alice", employed("alice", "editor")+begin+")")
 				to.Since()
-				var gone, come = facts(fact("employees", "role", "bob", "editor")), facts(fact("employees", "role", "bob", "chief"))
+				gone := facts(fact("employees", "role", "bob", "editor"))
+				come := facts(fact("employees", "role", "bob", "chief"))
 				if !change.remove {
 					gone = nil
 				}
@@ -141,7 +145,9 @@ func TestSessionsEndWithTheirRole(t *testing.T) {
 				}
 				told := to.Since()
 				if len(told) == 0 || told[0] != "forget bob de flags 1" || !slices.Contains(told, "end 7") ||
-					slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, "alice") || text == "end 8" }) {
+					slices.ContainsFunc(told, func(text string) bool {
+						return strings.Contains(text, "alice") || text == "end 8"
+					}) {
 					t.Errorf("the supervisor was told %q", told)
 				}
 			})
@@ -187,9 +193,59 @@ func TestLateBindingsAreEnded(t *testing.T) {
 
 // bindIn reports a session in a mode, and its binding.
 func bindIn(v *supervised, number uint64, mode wire.Mode, principal, instance string) {
-	event := supervision.Event{Session: number, Worker: 4000 + int32(number), Mode: mode, Peer: peerInGermany} //nolint:gosec // small
+	event := supervision.Event{Session: number, Worker: 4000 + int32(number), Mode: mode, Peer: peerInGermany}
 	accepted, bound := event, event
 	accepted.Kind, accepted.Reason = supervision.EventAccepted, "de"
 	bound.Kind, bound.Principal, bound.Instance = supervision.EventBound, principal, wire.Shorten(instance)
 	v.Receive(supervision.Events{Events: []supervision.Event{accepted, bound}})
+}
+
+// A session that no supervisor serves ends likewise.
+func TestUnsupervisedSessionsEndWithTheirRole(t *testing.T) {
+	p := working(t)
+	p.principal("bob", "de")
+	p.change(nil, facts(fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")))
+	p.analyze()
+	b := p.wireSession(t)
+	if bound := b.authenticate("bob"); bound.Status != 0 {
+		t.Fatalf("the login is refused: %s", bound.Reason)
+	}
+	if reset := p.change(facts(fact("employees", "role", "bob", "editor")), nil); reset != 1 {
+		t.Errorf("%d sessions were ended", reset)
+	}
+	b.socket.Close() // the killed worker's
+	b.dies()
+	again := p.wireSession(t)
+	if bound := again.authenticate("bob"); bound.Status == 0 || !strings.Contains(bound.Reason, "parameter role has no value") {
+		t.Errorf("the login without a role gets %+v", bound)
+	}
+}
+
+// Where nobody has ended it yet, nothing is decided for a session whose instance is another one.
+func TestNothingIsDecidedForAFormerInstance(t *testing.T) {
+	p := working(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	begin, _ := window(t, p)
+	bindIn(v, 7, wire.ModeDynamic, "bob", employed("bob", "editor")+begin+")")
+	s := v.session(7)
+	if s.bound() == nil {
+		t.Fatal("the session is not bound")
+	}
+	if err := s.current(); err != nil {
+		t.Fatalf("at first: %v", err)
+	}
+	_, err := p.services.Catalog.ChangeFacts(facts(fact("employees", "role", "bob", "editor")), nil)
+	p.must(err)
+	to.Since()
+	for _, request := range []wire.Message{
+		wire.Open{Conduits: []uint32{p.id("/open/1.txt")}}, wire.Write{Conduit: "/open/1.txt", Content: []byte("x")},
+	} {
+		record, err := wire.Encode(1, request)
+		p.must(err)
+		v.answerRecord(supervision.AskRecord{Session: 7, Record: record})
+		if told := to.Since(); !slices.Equal(told, []string{"end 7"}) {
+			t.Errorf("%T: the supervisor was told %q", request, told)
+		}
+	}
 }

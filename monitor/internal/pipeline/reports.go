@@ -138,7 +138,7 @@ func (v *supervised) bound(s *session, event supervision.Event, login *metrics.I
 	v.mu.Lock()
 	v.owed++
 	v.mu.Unlock()
-	if holds == nil || event.Instance != wire.Shorten(instance) || p.outdated(holds, time.Now()) != nil {
+	if holds == nil || event.Instance != wire.Shorten(instance) {
 		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have",
 			"bound", event.Instance, "instance", instance)
 		s.worker.Kill()

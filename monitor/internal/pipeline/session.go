@@ -245,6 +245,9 @@ func (s *session) unbind() {
 // and hands over descriptors of those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message, opening *metrics.Interception) error {
 	request := message.(wire.Open)
+	if err := s.current(); err != nil {
+		return err
+	}
 	holds, who := s.bound(), s.actor()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
 	files := make([]*os.File, 0, len(request.Conduits))

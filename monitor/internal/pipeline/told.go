@@ -86,7 +86,7 @@ func (v *supervised) tellInForce(instance string) error {
 // logins that wait again, even if it has the set: what the decision depends on may have
 // changed. A supervisor that cannot be told forgets the former set. flags are SetLive or 0.
 func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
-	if !v.serves(holds) || v.pipeline.outdated(holds, time.Now()) != nil {
+	if !v.serves(holds) || v.pipeline.isOutdated(holds, time.Now()) {
 		return nil // sessions of another instance have the same user and region
 	}
 	record, err := v.recordOf(holds)
