@@ -160,8 +160,11 @@ venv_is_current() {
   [[ -x $VENV/bin/python && -f $VENV/.lock.sha256 ]] && sha256sum --quiet --check "$VENV/.lock.sha256" >/dev/null 2>&1
 }
 
+# An environment that is a link belongs to another checkout, whose programs may run from it now.
 make_venv() {
   local python
+  [[ ! -L $VENV ]] ||
+    die "$VENV is a link to an environment that is older than $LOCK and is used elsewhere too: update it there, or remove the link and run scripts/setup.sh"
   python=$(find_python)
   say "installing the locked Python packages into $VENV"
   "$python" -m venv --clear "$VENV"

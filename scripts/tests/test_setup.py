@@ -29,10 +29,30 @@ def test_an_environment_shared_by_a_link_finds_the_packages_of_each_checkout(tmp
     assert _place_of_loadgen(ROOT) == str(ROOT / "loadgen" / "__init__.py")
 
 
-def test_an_environment_that_does_not_find_its_checkout_is_noticed_and_mended(tmp_path: Path) -> None:
+def _copy_setup(checkout: Path) -> None:
     for name in ("scripts/setup.sh", "requirements.lock", "monitor/go.mod", "devcluster/go.mod"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name)
+
+
+def test_a_shared_environment_is_not_emptied_for_another_lock(tmp_path: Path) -> None:
+    checkout, shared = tmp_path / "checkout", tmp_path / "shared"
+    _copy_setup(checkout)
+    venv.create(shared)
+    (shared / ".lock.sha256").write_text(f"{'0' * 64}  requirements.lock\n")
+    (shared / "package").touch()
+    (checkout / ".venv").symlink_to(shared)
+    # Without packages to fetch a failure empties the environment quickly.
+    environment = {**os.environ, "PIP_NO_INDEX": "1"}
+    words = [str(checkout / "scripts" / "setup.sh")]
+    refused = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert ".venv is a link to an environment that is older than requirements.lock" in refused.stderr
+    assert (shared / "package").exists()
+
+
+def test_an_environment_that_does_not_find_its_checkout_is_noticed_and_mended(tmp_path: Path) -> None:
+    _copy_setup(tmp_path)
     (tmp_path / "loadgen").mkdir()
     (tmp_path / "loadgen" / "__init__.py").touch()
     venv.create(tmp_path / ".venv")
