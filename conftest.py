@@ -16,6 +16,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in a job that a script has put into the background. Programs that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the tests that draw their questions."""
+    parser.addoption("--cases", type=int, default=500, help="number of random evaluations that Z3 decides, too")
+    parser.addoption("--seed", type=int, default=None, help="the seed that a failed random test has printed")
+
+
 LONGEST = ("operator/tests/providers/", "operator/tests/running/", "docs/tests/")
 
 

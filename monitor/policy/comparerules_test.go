@@ -104,6 +104,20 @@ func TestWitnessesAreReal(t *testing.T) {
 	})
 }
 
+// An update is of the policy's own conduit: a case in which it has another name would be none.
+func TestWitnessesOfUpdatesAreOfTheOwnConduit(t *testing.T) {
+	second := mustBind(t, `update :- sKeyIs("b").`)
+	for text, expected := range map[string]bool{`update :- cNameIs("y").`: false, `update :- cNameIs("x").`: true,
+		`update :- cNameIs(N), concat(N, "x", _).`: true} {
+		found := CompareRules(mustBind(t, text).Update("x"), second.Update("x"), nil)
+		if len(found) != 1 || found[0].Implied || (found[0].Witness != nil) != expected {
+			t.Errorf("%s: %+v", text, found)
+		} else if expected && found[0].Witness.Target.Name != "x" {
+			t.Errorf("%s: the case is about %s", text, found[0].Witness.Target.Name)
+		}
+	}
+}
+
 // Without removes one clause, and what it alone allowed.
 func TestWithoutAClause(t *testing.T) {
 	template, err := CompileText("t.pol", []byte(`read :- sKeyIs("a").

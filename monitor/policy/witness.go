@@ -118,7 +118,7 @@ func (w *witnessMaker) property(l *literal) bool {
 		w.Session.IP = ip
 		return err == nil
 	case opName:
-		w.Target.Name = w.take(term, something).Text()
+		return w.name(term)
 	case opID:
 		w.Target.ID = w.take(term, Integer(1)).Number()
 	case opKind:
@@ -132,6 +132,15 @@ func (w *witnessMaker) property(l *literal) bool {
 	case opNewLength:
 		w.newBytes = w.take(term, Integer(0)).Number()
 	}
+	return true
+}
+
+// name gives the target a name. An update is of the policy's own conduit.
+func (w *witnessMaker) name(term Value) bool {
+	if own := String(w.rule.this); w.rule.name == updateRule {
+		return w.take(term, own) == own
+	}
+	w.Target.Name = w.take(term, something).Text()
 	return true
 }
 

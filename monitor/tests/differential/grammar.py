@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Random policies, facts and sessions of the fragment that ``meaning`` covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from monitor.tests.differential.syntax import (
+    Anything,
+    Body,
+    Each,
+    Literal,
+    Policy,
+    Says,
+    Term,
+    This,
+    Time,
+    Value,
+    Variable,
+    used,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+THIS = "/the/conduit"
+TEXTS = ("a", "b", "ab", "list/a", "list/b", THIS)
+NUMBERS = (0, 1, 2, 3, -7, 2**63 - 1, -(2**63))
+TIMES = tuple(Time(1_800_000_000 + seconds) for seconds in (0, 1, 60))
+LISTS = ("list/a", "list/b", "a-b")
+PRINCIPALS = ("a", "b", "ab")
+REGIONS = ("de", "a")
+KINDS = ("file", "tuple")
+RELATIONS = {"p": 1, "q": 1, "r": 2}
+COMPARISONS = ("eq", "neq", "lt", "le", "gt", "ge")
+ARITHMETIC = ("add", "sub", "mul", "div", "rem")
+
+
+@dataclass(frozen=True)
+class Fact:
+    conduit: str
+    relation: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who asks, when; for an update also what kind the conduit is of. Empty or None: there is none."""
+
+    principal: str = ""
+    region: str = ""
+    time: Time | None = None
+    kind: str = "file"
+
+
+def constant(draw: random.Random) -> Value:
+    values: tuple[Value, ...] = (*TEXTS, *TEXTS, *NUMBERS, *TIMES)
+    return draw.choice(values)
+
+
+@dataclass
+class ClauseMaker:
+    """Draws the literals of one clause. What is ``bound`` has a value by a literal that is drawn already."""
+
+    draw: random.Random
+    update: bool
+    symbolic: bool  # no products of two unknown numbers, which nobody decides
+    bound: list[Variable] = field(default_factory=list)
+    names: int = 0
+
+    def fresh(self) -> Variable:
+        self.names += 1
+        return Variable(f"X{self.names}")
+
+    def known(self) -> Term:
+        """A term that has a value."""
+        if self.bound and self.draw.random() < 0.75:
+            return self.draw.choice(self.bound)
+        return This() if self.draw.random() < 0.1 else constant(self.draw)
+
+    def open(self, new: list[Variable]) -> Term:
+        """A term that may get its value here; then it is added to ``new``."""
+        if self.draw.random() < 0.5:
+            return self.known()
+        if self.draw.random() < 0.1:
+            return Anything()
+        new.append(self.fresh())
+        return new[-1]
+
+    def literal(self, depth: int = 0) -> Body:
+        kinds: list[Callable[[], Body]] = [self.given, self.given, self.says, self.says, self.says, self.compare]
+        kinds += [self.compare, self.compute, self.concat, self.vtype]
+        if depth == 0:
+            kinds += [self.each, self.each]
+        return self.draw.choice(kinds)()
+
+    def given(self) -> Body:
+        new: list[Variable] = []
+        choice = self.draw.choice(
+            ("sKeyIs", "sKeyIs", "sRegionIs", "timeIs", *(("cNameIs", "cKindIs") if self.update else ()))
+        )
+        if choice == "cKindIs":
+            return Literal(choice, (self.draw.choice(KINDS),))
+        term = self.open(new)
+        self.bound += new
+        return Literal(choice, (term,))
+
+    def tuples(self, conduit: Term) -> tuple[Says, list[Variable]]:
+        new: list[Variable] = []
+        relation = self.draw.choice(tuple(RELATIONS))
+        return Says(conduit, relation, tuple(self.open(new) for _ in range(RELATIONS[relation]))), new
+
+    def conduit(self) -> Term:
+        return self.draw.choice(self.bound) if self.bound and self.draw.random() < 0.2 else self.draw.choice(LISTS)
+
+    def says(self) -> Body:
+        made, new = self.tuples(self.conduit())
+        self.bound += new
+        return made
+
+    def compare(self) -> Body:
+        name = self.draw.choice(COMPARISONS)
+        if name == "eq" and self.draw.random() < 0.3:
+            left, right = self.fresh(), self.known()
+            self.bound.append(left)
+            return Literal("eq", (left, right))
+        return Literal(name, (self.known(), self.known()))
+
+    def compute(self) -> Body:
+        name = self.draw.choice(ARITHMETIC[:2] if self.symbolic else ARITHMETIC)
+        terms: list[Term] = [self.known(), self.known(), self.known()]
+        if self.symbolic:
+            terms[2] = self.draw.choice(NUMBERS[:5])
+        at = self.draw.randrange(3) if name in {"add", "sub"} else 0
+        if self.draw.random() < 0.8:
+            new = self.fresh()
+            terms[at] = new
+            self.bound.append(new)
+        return Literal(name, tuple(terms))
+
+    def concat(self) -> Body:
+        terms: list[Term] = [self.known(), self.draw.choice(("a", "list/", self.known())), self.known()]
+        if self.draw.random() < 0.8:
+            new = self.fresh()
+            terms[self.draw.randrange(3)] = new
+            self.bound.append(new)
+        return Literal("concat", tuple(terms))
+
+    def vtype(self) -> Body:
+        # The second argument is a word; as a text it is written without quotes.
+        return Literal("vType", (self.known(), self.draw.choice(("string", "integer", "time"))))
+
+    def each(self) -> Body:
+        outside = list(self.bound)
+        of, new = self.tuples(self.conduit())
+        self.bound += new
+        condition = tuple(self.literal(depth=1) for _ in range(self.draw.choice((1, 1, 2))))
+        self.bound = outside
+        return Each(of, condition)
+
+
+def clause(draw: random.Random, *, update: bool, symbolic: bool) -> tuple[Body, ...]:
+    maker = ClauseMaker(draw, update, symbolic)
+    made = [maker.literal() for _ in range(draw.choice((1, 2, 2, 3, 3, 4)))]
+    draw.shuffle(made)  # the order does not matter
+    return used(tuple(made))
+
+
+def policy(draw: random.Random, name: str, *, symbolic: bool = False) -> Policy:
+    def rule(*, update: bool) -> tuple[tuple[Body, ...], ...]:
+        return tuple(clause(draw, update=update, symbolic=symbolic) for _ in range(draw.choice((1, 1, 2, 3))))
+
+    return Policy(name, rule(update=False), rule(update=True))
+
+
+def related(draw: random.Random, of: Policy, name: str) -> Policy:
+    """A policy that differs a little: often one of the two implies the other."""
+
+    def change(clauses: tuple[tuple[Body, ...], ...], *, update: bool) -> tuple[tuple[Body, ...], ...]:
+        changed = list(clauses)
+        at = draw.randrange(len(changed))
+        match draw.randrange(5):
+            case 0 if len(changed) > 1:
+                del changed[at]
+            case 1:
+                changed.append(clause(draw, update=update, symbolic=True))
+            case 2:
+                changed[at] = used((*changed[at], *_renamed(clause(draw, update=update, symbolic=True))))
+            case 3:
+                changed[at] = tuple(_weaker(draw, body) for body in changed[at])
+            case _:
+                changed[at] = tuple(draw.sample(changed[at], len(changed[at])))
+        return tuple(changed)
+
+    return Policy(name, change(of.read, update=False), change(of.update, update=True))
+
+
+def _renamed(body: tuple[Body, ...]) -> tuple[Body, ...]:
+    def term(of: Term) -> Term:
+        return Variable("Y" + of.name) if isinstance(of, Variable) else of
+
+    def rename(one: Body) -> Body:
+        if isinstance(one, Each):
+            of = rename(one.of)
+            assert isinstance(of, Says)
+            return Each(of, tuple(map(rename, one.condition)))
+        if isinstance(one, Says):
+            return Says(term(one.conduit), one.relation, tuple(map(term, one.arguments)))
+        return Literal(one.predicate, tuple(map(term, one.arguments)))
+
+    return tuple(map(rename, body))
+
+
+def _weaker(draw: random.Random, body: Body) -> Body:
+    """Another comparison, or another number."""
+    if not isinstance(body, Literal) or draw.random() < 0.3:
+        return body
+    if body.predicate in COMPARISONS and not any(isinstance(a, Variable) for a in body.arguments[:1]):
+        return Literal(draw.choice(COMPARISONS[1:]), body.arguments) if body.predicate != "eq" else body
+    if body.predicate in COMPARISONS[1:]:
+        return Literal(draw.choice(COMPARISONS[1:]), body.arguments)
+    return body
+
+
+def facts(draw: random.Random) -> list[Fact]:
+    found: dict[Fact, None] = {}  # each once, in order
+    for _ in range(draw.randrange(7)):
+        relation = draw.choice(tuple(RELATIONS))
+        arguments = tuple(constant(draw) for _ in range(RELATIONS[relation]))
+        one = Fact(draw.choice(LISTS), relation, arguments)
+        found[one] = None
+    return list(found)
+
+
+def session(draw: random.Random) -> Session:
+    return Session(
+        principal=draw.choice(("", *PRINCIPALS, *PRINCIPALS)),
+        region=draw.choice(("", *REGIONS, *REGIONS)),
+        time=draw.choice((None, *TIMES, *TIMES)),
+        kind=draw.choice(KINDS),
+    )
