@@ -23,7 +23,7 @@ from monitor.tests.differential.syntax import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 THIS = "/the/conduit"
 TEXTS = ("a", "b", "ab", "list/a", "list/b", THIS)
@@ -126,6 +126,12 @@ class ClauseMaker:
             left, right = self.fresh(), self.known()
             self.bound.append(left)
             return Literal("eq", (left, right))
+        if self.symbolic and self.bound:
+            # Of two constants the answer is known: then nothing would follow from it.
+            others: tuple[Term, ...] = (*NUMBERS[:4], *TIMES, *self.bound)
+            sides: list[Term] = [self.draw.choice(self.bound), self.draw.choice(others)]
+            self.draw.shuffle(sides)
+            return Literal(name, tuple(sides))
         return Literal(name, (self.known(), self.known()))
 
     def compute(self) -> Body:
@@ -181,7 +187,7 @@ def related(draw: random.Random, of: Policy, name: str) -> Policy:
     def change(clauses: tuple[tuple[Body, ...], ...], *, update: bool) -> tuple[tuple[Body, ...], ...]:
         changed = list(clauses)
         at = draw.randrange(len(changed))
-        match draw.randrange(5):
+        match draw.choice((0, 1, 2, 3, 3, 3, 4)):
             case 0 if len(changed) > 1:
                 del changed[at]
             case 1:
@@ -215,21 +221,51 @@ def _renamed(body: tuple[Body, ...]) -> tuple[Body, ...]:
 
 def _weaker(draw: random.Random, body: Body) -> Body:
     """Another comparison, or another number."""
+    if isinstance(body, Each):
+        return Each(body.of, tuple(_weaker(draw, one) for one in body.condition))
     if not isinstance(body, Literal) or draw.random() < 0.3:
         return body
-    if body.predicate in COMPARISONS and not any(isinstance(a, Variable) for a in body.arguments[:1]):
-        return Literal(draw.choice(COMPARISONS[1:]), body.arguments) if body.predicate != "eq" else body
-    if body.predicate in COMPARISONS[1:]:
+    if body.predicate in COMPARISONS[1:]:  # eq may bind
         return Literal(draw.choice(COMPARISONS[1:]), body.arguments)
     return body
 
 
-def facts(draw: random.Random) -> list[Fact]:
+def said(bodies: Iterable[Body]) -> Iterator[Says]:
+    """Every question for facts."""
+    for body in bodies:
+        if isinstance(body, Says):
+            yield body
+        elif isinstance(body, Each):
+            yield body.of
+            yield from said(body.condition)
+
+
+def constants(bodies: Iterable[Body]) -> Iterator[Value]:
+    """Every value that is written: with it, or just beside it, answers change."""
+    for body in bodies:
+        if isinstance(body, Each):
+            yield from constants((body.of, *body.condition))
+        elif not isinstance(body, Literal) or body.predicate not in {"vType", "cKindIs"}:
+            yield from (one for one in body.arguments if isinstance(one, str | int | Time))
+
+
+def facts(draw: random.Random, of: Policy) -> list[Fact]:
+    """Facts, most of which some literal of the policy asks for."""
+    bodies = [body for clause in (*of.read, *of.update) for body in clause]
+    questions, written = list(said(bodies)), list(constants(bodies))
     found: dict[Fact, None] = {}  # each once, in order
-    for _ in range(draw.randrange(7)):
+
+    def some() -> Value:
+        return draw.choice(written) if written and draw.random() < 0.6 else constant(draw)
+
+    for _ in range(draw.randrange(9)):
         relation = draw.choice(tuple(RELATIONS))
-        arguments = tuple(constant(draw) for _ in range(RELATIONS[relation]))
-        one = Fact(draw.choice(LISTS), relation, arguments)
+        one = Fact(draw.choice(LISTS), relation, tuple(some() for _ in range(RELATIONS[relation])))
+        if questions and draw.random() < 0.8:
+            asked = draw.choice(questions)
+            conduit = asked.conduit if isinstance(asked.conduit, str) and asked.conduit else draw.choice(LISTS)
+            arguments = tuple(a if isinstance(a, str | int | Time) else some() for a in asked.arguments)
+            one = Fact(conduit, asked.relation, arguments)
         found[one] = None
     return list(found)
 
