@@ -39,8 +39,8 @@ func (p *program) taskCommand() *cobra.Command {
 		})
 	status := p.taskActionCommand("status", printTaskAndRun, "Show the state of a task, and its last run",
 		"  shai task status syse indexer\n  shai task status syse indexer --output json", statusOfTask)
-	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, status,
-		p.taskListCommand(), p.taskLogCommand())
+	return group("task", "Start, stop and list tasks, read their logs, learn what they use", start, stop, await, status,
+		p.taskListCommand(), p.taskLogCommand(), p.taskLearnCommand())
 }
 
 func (p *program) taskLogCommand() *cobra.Command {

@@ -162,5 +162,8 @@ func (b *Bundle) FactSources() []*FactSource { return all[FactSource](b) }
 // Principals lists the bundle's principals by name. Callers must not alter them.
 func (b *Bundle) Principals() []*Principal { return all[Principal](b) }
 
+// Tasks lists the bundle's tasks by name, with variables as they were written. Callers must not alter them.
+func (b *Bundle) Tasks() []*Task { return all[Task](b) }
+
 // Pipelines lists the bundle's pipelines by name. Callers must not alter them.
 func (b *Bundle) Pipelines() []*Pipeline { return all[Pipeline](b) }

@@ -46,6 +46,7 @@ type Project struct {
 	plans     map[string]*analysis.Plan
 	close     func() error
 	principal map[string]*manifest.Principal
+	tasks     map[string]*manifest.Task
 }
 
 // Load reads manifests. Mistakes in them are a [manifest.Errors]. The caller calls Close.
@@ -59,12 +60,15 @@ func Load(ctx context.Context, sources []manifest.Source, options Options) (_ *P
 		return nil, fmt.Errorf("make a directory for the catalog: %w", err)
 	}
 	p := &Project{plans: map[string]*analysis.Plan{}, principal: map[string]*manifest.Principal{},
-		close: func() error { return os.RemoveAll(directory) }}
+		tasks: map[string]*manifest.Task{}, close: func() error { return os.RemoveAll(directory) }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	for _, one := range bundle.Tasks() {
+		p.tasks[one.Metadata.Name] = one
+	}
 	for _, one := range bundle.Principals() {
 		p.principal[one.Metadata.Name] = one
 	}
