@@ -52,7 +52,8 @@ audit log has them: run it in mode audit before, which records what would be den
 happen. The log is the monitor's; with --records, it is the output of "shai audit --limit 0
 --output json", and no monitor is needed.
 
-Declared reads and writes stay: accesses that were foreseen are not in the log. If the declared
+Declared reads and writes stay: accesses that were foreseen are not in the log. Of conduits that
+are not declared, it has opens by the path in the data directory, and documents of sessions. If the declared
 taint does not allow what was done, and the policy of something that was read does when it is the
 taint, it becomes the taint. The exit code is 3 if some access stays denied; each is named.`,
 		Example: `  shai task learn syse indexer -f pipeline.yaml > indexer.yaml
