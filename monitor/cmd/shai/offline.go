@@ -88,14 +88,12 @@ func (p *program) whoCommand() *cobra.Command {
 		Use:   "who -f FILE --conduit PATH",
 		Short: "List who could access a conduit under manifests; needs no monitor",
 		Long: `List the users, and the tasks without users, that could access a conduit if the manifests
-were in force. Users that no expectation of the pipeline names are not in it. Of a monitor,
-"shai readers" lists them.`,
+were in force. Not in it are users that no expectation of the pipeline names, and accesses that
+depend on an address or on how long ago something was. Of a monitor, "shai readers" lists them.`,
 		Example: `  shai who -f crds/examples/syse --data /srv/data --conduit /corpus/friends/alice/1.txt
   shai who -f pipeline.yaml --conduit /summary/words.txt --access write --output json`,
-		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			return checkAccess(request.Access)
-		},
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return checkReaders(request) },
 		RunE: p.does(func(ctx context.Context, _ []string) error {
 			now, err := instantOf(at)
 			if err != nil {

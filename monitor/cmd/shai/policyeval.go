@@ -70,6 +70,9 @@ is denied.`,
 			if len(flags.manifests.files) > 0 && !command.Flags().Changed("conduit") {
 				return errors.New("give --conduit: its path in the manifests says which policy it has")
 			}
+			if command.Flags().Changed("to") && flags.operation != string(policytest.Derive) {
+				return errors.New("--to is where derived data flow; give --operation derive")
+			}
 			flags.conduit.Measured = command.Flags().Changed("length")
 			if len(arguments) == 1 && (flags.manifests.data != "" || len(flags.manifests.define) > 0) {
 				return errors.New("--data and --define are of manifests; name them with -f")

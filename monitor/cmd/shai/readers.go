@@ -21,19 +21,12 @@ func (p *program) readersCommand() *cobra.Command {
 		Short: "List who may read a document",
 		Long: `List the users, and the tasks without users, that may read a conduit by the last
 offline analysis. Users that no expectation of the pipeline names are not in it, and may
-have access, too: "shai explain" decides on one of them now.`,
+have access, too, and so may others if it depends on an address or on how long ago something was:
+"shai explain" decides on one of them now.`,
 		Example: `  shai readers --conduit /corpus/friends/alice/1.txt
   shai readers --conduit /corpus/public/1.txt --limit 1000 --output json`,
-		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if err := checkAccess(request.Access); err != nil {
-				return err
-			}
-			if request.Limit < 1 || request.Limit > api.MaxReaders {
-				return fmt.Errorf("--limit %d: expected a number from 1 to %d", request.Limit, api.MaxReaders)
-			}
-			return nil
-		},
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return checkReaders(request) },
 		RunE: p.does(func(ctx context.Context, _ []string) error {
 			client, err := p.client()
 			if err != nil {
@@ -56,6 +49,13 @@ have access, too: "shai explain" decides on one of them now.`,
 	return command
 }
 
+func checkReaders(request api.ReadersRequest) error {
+	if request.Limit < 1 || request.Limit > api.MaxReaders {
+		return fmt.Errorf("--limit %d: expected a number from 1 to %d", request.Limit, api.MaxReaders)
+	}
+	return checkAccess(request.Access)
+}
+
 func printReaders(w io.Writer, r api.Readers) {
 	who := "users and tasks"
 	if r.Total == 1 {
@@ -65,6 +65,9 @@ func printReaders(w io.Writer, r api.Readers) {
 		grouped(r.Total), who, r.Analyzed.Format(time.RFC3339))
 	if !r.Current {
 		fmt.Fprintln(w, "facts or the bundle have changed since: shai analyze")
+	}
+	if r.Unlisted != "" {
+		fmt.Fprintln(w, printable(r.Unlisted))
 	}
 	if len(r.Readers) == 0 {
 		return

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
@@ -37,5 +38,17 @@ func ReadersOf(ctx context.Context, pipeline string, result *analysis.Result, st
 		}
 	}
 	out.Total = len(found)
+	out.Unlisted = unlisted(state, conduit, what)
 	return out, nil
+}
+
+// unlisted says who has access though no analysis grants it.
+func unlisted(state *catalog.State, conduit policy.Conduit, what policy.Operation) string {
+	switch mode := state.ModeOf(conduit.Policy); {
+	case mode != catalog.Enforce:
+		return fmt.Sprintf("its policy is in mode %s: whom it forbids has access, too, which is recorded", mode)
+	case what == policy.Write && conduit.Type != "":
+		return "each write is decided on by what is written; shai explain says whether a user may write at all"
+	}
+	return ""
 }

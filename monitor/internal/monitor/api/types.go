@@ -161,6 +161,8 @@ type Readers struct {
 	Current bool     `json:"current"`
 	Total   int      `json:"total"`   // users of each task, and tasks without users
 	Readers []Reader `json:"readers"` // the first of them, by task, then user
+	// Unlisted says why others may have access, too, who are not counted; "" if nothing is known.
+	Unlisted string `json:"unlisted,omitempty"`
 }
 
 // Reader is a user of a task, or a task without users.
