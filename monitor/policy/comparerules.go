@@ -80,7 +80,9 @@ func nearestOf(premise *clause, first, second Rule) string {
 	defer p.release()
 	conclusions := second.compiled().clauses
 	for i := range conclusions {
-		p.follows(premise, first, &conclusions[i], second)
+		if p.follows(premise, first, &conclusions[i], second) && len(p.conditions) > 0 {
+			return "it follows only as long as " + p.conditions[0].String()
+		}
 	}
 	if p.failure.literal == nil {
 		return "the other rule allows nobody anything"

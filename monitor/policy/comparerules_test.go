@@ -157,3 +157,13 @@ declassify :- isAsRestrictive(read, this.read), isAsRestrictive(read, this.updat
 		t.Error("another clause was removed")
 	}
 }
+
+// What follows only from the absence of facts is not said to follow from nothing.
+func TestNearestNamesTheStateThatWouldDo(t *testing.T) {
+	first := mustBind(t, `read :- each in "l"@0..9 says f(D) { neq(D, "z") }.`)
+	second := mustBind(t, `read :- each in "l" says f(D) { neq(D, "z") }.`)
+	compared := CompareRules(first.Read("x"), second.Read("x"), nil)
+	if got := compared[0].Nearest; !strings.HasPrefix(got, `it follows only as long as "l" does not say f(`) {
+		t.Error(got)
+	}
+}

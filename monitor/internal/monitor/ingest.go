@@ -35,8 +35,8 @@ func (m *Monitor) ingest(names []string) (catalog.Ingested, error) {
 	defer m.changing.Unlock()
 	done, err := m.view.Ingest(names)
 	if done.Change != nil {
+		m.followTaken(done.Change) // first: what comes in the same step is newer than what is lost by it
 		m.endStale(done.Change)
-		m.followTaken(done.Change)
 		m.postpone(done.Change)
 	}
 	m.recordIngested(done)

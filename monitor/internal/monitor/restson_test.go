@@ -70,3 +70,26 @@ func TestDocumentsThatPoliciesAskForGoAndChange(t *testing.T) {
 		})
 	}
 }
+
+// A live session that keeps a document which its user loses in a step does not read the content that the
+// document gets in the same step.
+func TestNewContentIsNotReadByWhatGoesWithIt(t *testing.T) {
+	const asked, next = "/corpus/friends/bob/1.txt", "/corpus/public/1.txt"
+	s := newIngestingStack(t)
+	s.options.NoIngest = true
+	s.must(os.RemoveAll(filepath.Join(s.options.Data, "/corpus/private")))
+	s.document(asked)
+	s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], publicRule,
+		`read :- sKeyIs(_), cIdExists(1).`, 1)
+	s.startIngesting()
+	alice := s.login("alice", "127.0.1.1")
+	s.expect("before", alice.reading(next), "text "+next+", asked 0")
+	s.must(os.Remove(filepath.Join(s.options.Data, asked)))
+	s.must(os.Remove(filepath.Join(s.options.Data, next)))
+	s.document(next)
+	_, err := s.monitor.ingest([]string{asked, next})
+	s.must(err)
+	if answer, err := alice.say("mode"); err == nil {
+		t.Errorf("the session goes on: %s", answer)
+	}
+}
