@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
