@@ -311,6 +311,9 @@ func (s *session) openConduit(
 			return nil, unix.EACCES
 		}
 		s.learn(document.class)
+	} else if err := p.outdated(holds, p.services.state(), time.Now()); err != nil {
+		p.refused(metrics.Limit, who.Subject, "open", document.conduit.Name, err.Error(), opening)
+		return nil, unix.EACCES
 	} else {
 		s.learnSet()
 	}

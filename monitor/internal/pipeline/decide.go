@@ -27,13 +27,13 @@ func (p *Pipeline) decide(
 func (p *Pipeline) decideFlow(asked *metrics.Interception, who actor, f decision.Flow) policy.Decision {
 	what, conduit := f.What, f.Conduit
 	begun := time.Now()
-	found := who.decide(f, p.services.state(), begun)
+	found := p.decideNow(f, who, begun)
 	took := time.Since(begun)
 	told := []audit.Told{asked}
 	forbidden := !found.Allowed
 	name, why := causeOf(found, conduit)
 	switch {
-	case forbidden && who.mode == wire.ModeAudit:
+	case forbidden && who.mode == wire.ModeAudit && !errors.Is(found.Err, errFormer):
 		found.Allowed, found.WouldDeny = true, found.Reason
 	case forbidden:
 		told = append(told, p.counts.Denied(who.Task, name, why))
@@ -58,6 +58,15 @@ func (p *Pipeline) decideFlow(asked *metrics.Interception, who actor, f decision
 	return found.Decision
 }
 
+// decideNow decides on an access of an actor, which has none if it is a session whose time is over.
+func (p *Pipeline) decideNow(f decision.Flow, who actor, now time.Time) decision.Decision {
+	state := p.services.state()
+	if err := p.outdated(who.holds, state, now); err != nil {
+		return decision.Decision{Decision: policy.Decision{Reason: err.Error(), Err: err}}
+	}
+	return who.decide(f, state, now)
+}
+
 // errUnrecorded is why an access that would be allowed is refused when it cannot be recorded.
 var errUnrecorded = errors.New("the decision cannot be recorded")
 
@@ -72,6 +81,8 @@ func causeOf(found decision.Decision, conduit policy.Conduit) (name string, why 
 	switch {
 	case errors.Is(found.Err, errUnrecorded):
 		return "", metrics.Unrecorded
+	case errors.Is(found.Err, errFormer):
+		return "", metrics.Limit
 	case conduit.Policy == nil && conduit.Kind != policy.ConnectionConduit:
 		return "", metrics.NoPolicy
 	case len(found.Unmet) > 0:

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // A session acts for one instance. Which one that is follows from its user and region, which the
@@ -43,34 +45,28 @@ func (p *Pipeline) verified(values map[string]string) map[string]string {
 		manifest.ParameterRegion: values[manifest.ParameterRegion]}
 }
 
-// outdated says why a set is not that of its user and region at an instant; nil if it is.
-func (p *Pipeline) outdated(holds *capabilitySet, now time.Time) error {
-	instance := holds.instance
-	if !p.plan.Derives(instance.Task) {
+// errFormer is why nothing is decided for a session.
+var errFormer = errors.New("the session has ended")
+
+// outdated says why a set, which may be nil, is not that of its user and region at an instant; nil if it
+// is. Who waits for the time to end a session may be late, and nothing is decided for it then.
+func (p *Pipeline) outdated(holds *capabilitySet, facts policy.Facts, now time.Time) error {
+	if holds == nil || !p.plan.Derives(holds.instance.Task) {
 		return nil
 	}
-	who := holds.subject.Session
-	values, err := p.plan.Derive(instance.Task, who.Principal, who.Region, p.services.state(), now)
+	instance, who := holds.instance, holds.subject.Session
+	values, err := p.plan.Derive(instance.Task, who.Principal, who.Region, facts, now)
 	if err != nil {
-		return fmt.Errorf("%w; connect again then", err)
+		return fmt.Errorf("%w: %w; connect again then", errFormer, err)
 	}
 	if next := instanceOf(p.tasks[instance.Task], values).Name(); next != instance.Name() {
-		return fmt.Errorf("it acts for %s, and its user is %s now; connect again", instance.Name(), next)
+		return fmt.Errorf("%w: it acts for %s, and its user is %s now; connect again", errFormer, instance.Name(), next)
 	}
 	return nil
 }
 
 func (p *Pipeline) isOutdated(holds *capabilitySet, now time.Time) bool {
-	return p.outdated(holds, now) != nil
-}
-
-// current returns an error, which ends the session, if its user and region give another instance now.
-// Who waits for the time to end it may be late, and nothing is decided for it then.
-func (s *session) current() error {
-	if err := s.pipeline.outdated(s.bound(), time.Now()); err != nil {
-		return fmt.Errorf("the session has ended: %w", err)
-	}
-	return nil
+	return p.outdated(holds, p.services.state(), now) != nil
 }
 
 // NextWindow returns when time next changes an instance; ok is false if it never does.
@@ -128,7 +124,7 @@ func (p *Pipeline) forgetOutdated(concerns func(user string) bool, now time.Time
 			if !concerns(holds.subject.Session.Principal) {
 				continue
 			}
-			if err := p.outdated(holds, now); err != nil {
+			if err := p.outdated(holds, p.services.state(), now); err != nil {
 				v.tellForgotten(holds, wire.Truncate(err.Error(), wire.ReasonMax))
 			}
 		}

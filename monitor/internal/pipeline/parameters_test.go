@@ -6,14 +6,19 @@ package pipeline
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // shifts is the manifest of pipelinetest.Bare whose workers have a role, by a fact, and a shift of ten
@@ -221,31 +226,51 @@ func TestUnsupervisedSessionsEndWithTheirRole(t *testing.T) {
 	}
 }
 
-// Where nobody has ended it yet, nothing is decided for a session whose instance is another one.
+// Where nobody has ended it yet, nothing is decided for a session whose instance is another one: in every
+// mode, by number or by path, of its capability set or not.
 func TestNothingIsDecidedForAFormerInstance(t *testing.T) {
-	p := working(t)
-	p.analyze()
-	v, to := superviseBare(t, p)
-	begin, _ := window(t, p)
-	bindIn(v, 7, wire.ModeDynamic, "bob", employed("bob", "editor")+begin+")")
-	s := v.session(7)
-	if s.bound() == nil {
-		t.Fatal("the session is not bound")
+	for _, mode := range []wire.Mode{wire.ModeShai, wire.ModeAudit, wire.ModeDynamic, wire.ModeDynamicLazy} {
+		t.Run(mode.String(), func(t *testing.T) {
+			p := working(t)
+			p.analyze()
+			v, to := superviseBare(t, p)
+			begin, _ := window(t, p)
+			bindIn(v, 7, mode, "bob", employed("bob", "editor")+begin+")")
+			if v.session(7).bound() == nil {
+				t.Fatal("the session is not bound")
+			}
+			p.expectOpens(v, to, 0)
+			_, err := p.services.Catalog.ChangeFacts(facts(fact("employees", "role", "bob", "editor")), nil)
+			p.must(err)
+			p.expectOpens(v, to, unix.EACCES)
+		})
 	}
-	if err := s.current(); err != nil {
-		t.Fatalf("at first: %v", err)
-	}
-	_, err := p.services.Catalog.ChangeFacts(facts(fact("employees", "role", "bob", "editor")), nil)
-	p.must(err)
+}
+
+// expectOpens checks what session 7 is told that asks for a document in every way.
+func (f *fixture) expectOpens(v *supervised, to *pipelinetest.Supervisor, want unix.Errno) {
+	f.t.Helper()
 	to.Since()
-	for _, request := range []wire.Message{
-		wire.Open{Conduits: []uint32{p.id("/open/1.txt")}}, wire.Write{Conduit: "/open/1.txt", Content: []byte("x")},
-	} {
-		record, err := wire.Encode(1, request)
-		p.must(err)
-		v.answerRecord(supervision.AskRecord{Session: 7, Record: record})
-		if told := to.Since(); !slices.Equal(told, []string{"end 7"}) {
-			t.Errorf("%T: the supervisor was told %q", request, told)
-		}
+	record, err := wire.Encode(1, wire.Open{Conduits: []uint32{f.id("/open/1.txt")}})
+	f.must(err)
+	v.answerRecord(supervision.AskRecord{Session: 7, Record: record})
+	relay, ok := to.Told()[0].(supervision.Relay)
+	if !ok {
+		f.t.Fatalf("the supervisor was told %q", to.Since())
+	}
+	_, answer, err := wire.Decode(relay.Record, wire.TypeOpened)
+	f.must(err)
+	if got := answer.(wire.Opened).Status[0]; got != int32(want) {
+		f.t.Errorf("the open of a number is answered with %v; want %v", unix.Errno(got), want)
+	}
+	path := filepath.Join(f.services.Options.Data, "/open/1.txt")
+	request := pipelinetest.OpenRequest(f.t, pipelinetest.NewTask("worker", 0), 4007, path, unix.O_RDONLY)
+	request.Caller.Session = 7
+	if got := f.Open(f.t.Context(), request); got.Errno != want {
+		f.t.Errorf("the open of a path is answered with %+v; want %v", got, want)
+	}
+	leaving := f.decide(f.counts.Begin(metrics.Send), v.session(7).actor(), policy.Leave, v.task.entrance.egress())
+	if leaving.Allowed != (want == 0) {
+		f.t.Errorf("data may leave: %+v", leaving)
 	}
 }

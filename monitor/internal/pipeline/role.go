@@ -127,7 +127,7 @@ func (t *Task) actorOf(now *acting, mode wire.Mode) actor {
 	if len(t.spec.Parameters) > 0 && mode == wire.ModeAudit {
 		mode = wire.ModeShai
 	}
-	return actor{now.role.Load().subject, mode, now.tracked}
+	return actor{Subject: now.role.Load().subject, mode: mode, tracked: now.tracked}
 }
 
 // roleNamed returns the role of the task with this name, nil if it has none.

@@ -153,7 +153,7 @@ func (s *session) actor() actor {
 	if s.holds == nil {
 		return actor{Subject: decision.Subject{Task: s.task.name, Instance: s.task.name + "(unbound)"}, mode: s.mode}
 	}
-	return actor{s.who, s.mode, s.tracked}
+	return actor{s.who, s.mode, s.tracked, s.holds}
 }
 
 // hold gives the session its user's capability set.
@@ -245,9 +245,6 @@ func (s *session) unbind() {
 // and hands over descriptors of those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message, opening *metrics.Interception) error {
 	request := message.(wire.Open)
-	if err := s.current(); err != nil {
-		return err
-	}
 	holds, who := s.bound(), s.actor()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
 	files := make([]*os.File, 0, len(request.Conduits))

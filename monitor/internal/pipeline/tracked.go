@@ -44,7 +44,8 @@ type heldDirectory struct {
 type actor struct {
 	decision.Subject
 	mode    wire.Mode
-	tracked *tracked // nil: decided by the declared taint
+	tracked *tracked       // nil: decided by the declared taint
+	holds   *capabilitySet // of the session that it is; nil: it is a task, or has no user
 }
 
 // decide decides on an access of the actor.

@@ -39,9 +39,6 @@ func (s *session) serveBeside(
 
 // write makes a write of the session's user. An error means that the worker does not get the answer.
 func (s *session) write(sequence uint64, message wire.Message, writing *metrics.Interception) error {
-	if err := s.current(); err != nil {
-		return err
-	}
 	return s.send(sequence, s.pipeline.write(writing, s.actor(), message.(wire.Write)))
 }
 
