@@ -161,6 +161,31 @@ func BenchmarkFactChange(b *testing.B) {
 	}
 }
 
+// BenchmarkRoleChange changes one fact from which a parameter of one user's instance follows.
+func BenchmarkRoleChange(b *testing.B) {
+	plan, c := populated(b)
+	worker := plan.task("worker")
+	worker.Parameters = append(worker.Parameters, "role")
+	plan.Declared = []Parameter{{Name: "role", Conduit: "employees", Says: "role"}}
+	var roles []policy.Fact
+	for i := range *populationSize {
+		roles = append(roles, fact("employees", "role", userName(i), "editor"))
+	}
+	if _, err := addFacts(c, roles...); err != nil {
+		b.Fatal(err)
+	}
+	result := fullRun(b, plan, c)
+	change, err := c.ChangeFacts(roles[:1], []policy.Fact{fact("employees", "role", userName(0), "chief")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, _, err := result.Update(b.Context(), change, Options{Now: now, Limit: 256}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // friendship is one of a user's.
 func friendship(b *testing.B, c *catalog.Catalog, user string) policy.Fact {
 	b.Helper()

@@ -21,6 +21,8 @@ type Capabilities struct {
 	// begins is the first instant (Unix nanoseconds) at which the passing of time may have given
 	// an access; 0 if nothing is to be expected.
 	begins int64
+	// awaited says that nobody has decided on what the instance expects yet: a question is left.
+	awaited bool
 }
 
 // Other is an access to a single conduit for which the catalog has no class: a pipe, a

@@ -153,6 +153,9 @@ func (p *Plan) digest() string {
 		fmt.Fprintf(h, "%q %q %d %t %t %q %q %q %q %q\n", set.Name, set.Catalog, set.Kind, set.Ingress, set.Egress,
 			set.Paths, reference.Policy, reference.Arguments, set.From, set.To)
 	}
+	for _, one := range p.Declared {
+		fmt.Fprintf(h, "%q %q %q %d %d\n", one.Name, one.Conduit, one.Says, one.Start.Unix(), one.Every)
+	}
 	return string(h.Sum(nil))
 }
 

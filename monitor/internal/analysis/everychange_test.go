@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,8 +137,29 @@ func newWorld(t testing.TB, rt *rapid.T) *world {
 			{Name: "web", Catalog: "world/web", Kind: policy.ConnectionConduit, Egress: true, Policy: &reference},
 		},
 	}
+	if rapid.Bool().Draw(rt, "derived") {
+		w.derive()
+	}
 	w.c = newCatalog(t, w.bundle)
 	return w
+}
+
+// derive gives workers a role and a shift.
+func (w *world) derive() {
+	w.plan.Declared = []Parameter{
+		{Name: "role", Conduit: "club", Says: "member-of"},
+		{Name: "shift", Start: now.Add(-time.Hour), Every: 24 * time.Hour},
+	}
+	worker := &w.plan.Tasks[1]
+	worker.Parameters = rapid.SampledFrom([][]string{
+		{"user", "region", "role", "shift"}, {"shift", "region", "user"}, {"role", "user", "region"},
+	}).Draw(w.rt, "parameters")
+	if slices.Contains(worker.Parameters, "role") {
+		worker.Taint.Arguments["owner"] = rapid.SampledFrom([]string{"{user}", "{role}"}).Draw(w.rt, "taint's owner")
+	}
+	if rapid.Bool().Draw(w.rt, "seen") {
+		w.plan.Remember([]Instance{worker.instanceOf(map[string]string{"user": "a", "region": "us"})})
+	}
 }
 
 func (w *world) fact() policy.Fact {

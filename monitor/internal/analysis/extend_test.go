@@ -145,7 +145,7 @@ func TestLearntAccessesRestOnTheState(t *testing.T) {
 				instance := Instance{"worker", []string{users.Draw(r, "user"), regions.Draw(r, "region")}}
 				class := rapid.Uint32Range(0, uint32(c.State().Classes())).Draw(r, "class")
 				if _, known := result.Instance(instance); !known {
-					plan.Seen = append(plan.Seen, instance)
+					plan.Remember(append(plan.Seen, instance))
 				}
 				result, _ = extend(t, result, c, Access{instance, class})
 			},

@@ -209,8 +209,11 @@ func (p *Plan) complete(instance Instance, facts policy.Facts, now time.Time) (l
 	return list
 }
 
-// given returns an instance without the values that are derived.
-func (p *Plan) given(instance Instance) Instance {
+// withoutDerived returns an instance as it is given: without the values that are derived.
+func (p *Plan) withoutDerived(instance Instance) Instance {
+	if !p.Derives(instance.Task) {
+		return instance
+	}
 	names, _ := p.Parameters(instance.Task)
 	given := Instance{Task: instance.Task, Arguments: slices.Clone(instance.Arguments)}
 	for i, name := range names {

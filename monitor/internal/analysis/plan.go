@@ -34,7 +34,7 @@ type Plan struct {
 	Declared []Parameter
 	// Seen are instances that have occurred before. They are analysed although no
 	// expectation names them. They do not count when two plans are compared. Arguments that follow
-	// from facts or the clock are left empty.
+	// from facts or the clock are left empty. By task, then arguments.
 	Seen []Instance
 }
 
@@ -164,11 +164,7 @@ func (i Instance) compare(other Instance) int {
 // those that the facts name, with the values that the parameters have at an instant, and those of
 // the windows after.
 func (p *Plan) Instances(facts policy.Facts, now time.Time) []Instance {
-	var instances []Instance
-	for i := range p.Tasks {
-		instances = append(instances, p.Tasks[i].instances(facts, p)...)
-	}
-	instances = append(instances, p.Seen...)
+	instances := p.given(facts)
 	if len(p.Declared) > 0 {
 		given := instances
 		instances = nil
@@ -180,26 +176,25 @@ func (p *Plan) Instances(facts policy.Facts, now time.Time) []Instance {
 	return slices.CompactFunc(instances, func(a, b Instance) bool { return a.compare(b) == 0 })
 }
 
-func (t *Task) instances(facts policy.Facts, plan *Plan) []Instance {
-	if len(t.Parameters) == 0 {
-		return []Instance{{Task: t.Name}}
-	}
-	var instances []Instance
-	for _, expectation := range t.Expect {
-		order := expectation.order(t.Parameters, plan)
-		if order == nil {
+// Remember replaces Seen.
+func (p *Plan) Remember(seen []Instance) {
+	p.Seen = slices.Clone(seen)
+	slices.SortFunc(p.Seen, Instance.compare)
+}
+
+// given lists the expected instances without the values that are derived.
+func (p *Plan) given(facts policy.Facts) (instances []Instance) {
+	for i := range p.Tasks {
+		task := &p.Tasks[i]
+		if len(task.Parameters) == 0 {
+			instances = append(instances, Instance{Task: task.Name})
 			continue
 		}
-		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says,
-			Arguments: make([]policy.Value, len(expectation.Parameters))}
-		facts.Lookup(pattern, func(fact policy.Fact) bool {
-			if instance, ok := t.named(fact, order); ok {
-				instances = append(instances, instance)
-			}
-			return true
-		})
+		for _, expectation := range task.Expect {
+			instances = append(instances, expectation.instances(task, p, facts, "")...)
+		}
 	}
-	return instances
+	return append(instances, p.Seen...)
 }
 
 // named returns the instance that a fact names, whose values have this order. A number or an

@@ -121,7 +121,7 @@ func (u *update) find(instance Instance) (int, bool) {
 // mark marks what a question asks for of one instance, and returns the cost.
 func (u *update) mark(i int, q *question) (cost int64) {
 	c := u.instances[i]
-	if u.fresh[i] {
+	if u.fresh[i] || c.awaited && q.what != askEverything {
 		return 1 // everything of it is decided anyway
 	}
 	cost = 1

@@ -27,6 +27,19 @@ type Result struct {
 	// followed is the instant (Unix nanoseconds) up to which accesses that time gives and takes
 	// have been looked for, and next one before which there are no further ones.
 	followed, next int64
+	windows        int // how often the windows have moved since the indexes were made
+}
+
+// keptWindows is how many windows the indexes keep the instances of, which have ended.
+const keptWindows = 8
+
+// moved notes that the windows have moved. With each of them, all instances of a task may be others, and
+// the indexes, which keep what is no longer expected, would grow for ever.
+func (r *Result) moved() {
+	if r.windows++; r.windows == keptWindows {
+		r.windows, r.index = 0, newConditionIndex(r.instances)
+		r.sessions = newSessionIndex(r.plan, r.state, r.instances)
+	}
 }
 
 // lazily is a sensitivity that is made at its first use.
@@ -198,16 +211,16 @@ func (x *conditionIndex) resting(hashes []conditionHash) []*instanceName {
 	return slices.CompactFunc(found, func(a, b *instanceName) bool { return a.compare(*b) == 0 })
 }
 
-// add lists an instance whose accesses changed under its conditions.
-func (x *conditionIndex) add(c *Capabilities) {
+// add lists an instance whose accesses changed under its conditions. isNew says that it was not listed.
+func (x *conditionIndex) add(c *Capabilities, isNew bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
 		for _, hash := range f.hashes {
-			known := slices.ContainsFunc(x.added[hash],
+			known := !isNew && slices.ContainsFunc(x.added[hash],
 				func(i *instanceName) bool { return i.compare(c.Instance) == 0 })
 			at, found := slices.BinarySearch(x.hashes, hash)
-			for ; found && !known && at < len(x.hashes) && x.hashes[at] == hash; at++ {
+			for ; found && !known && !isNew && at < len(x.hashes) && x.hashes[at] == hash; at++ {
 				known = x.instances[at].compare(c.Instance) == 0
 			}
 			if !known {

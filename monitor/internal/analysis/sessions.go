@@ -116,6 +116,14 @@ func list(index map[string][]*instanceName, instance *instanceName, values map[s
 	}
 }
 
+// of returns the instances that a session of a principal can be meant by.
+func (x *sessionIndex) of(principal string) []*instanceName {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	found := x.principals[principal]
+	return found[:len(found):len(found)]
+}
+
 // among returns the instances that a reach can be about, without those in beyond. narrowed is
 // false if these can be all.
 func (x *sessionIndex) among(reach policy.Reach) (instances []*instanceName, narrowed bool) {

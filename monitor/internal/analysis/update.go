@@ -44,6 +44,7 @@ type update struct {
 	// yet.
 	instances []*Capabilities
 	fresh     map[int]bool
+	windows   bool // they have moved: the instances of the next ones are analysed as far as the limit allows
 	gone      []*Capabilities
 	questions []question
 	postponed []question
@@ -227,14 +228,17 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 	for at, i := range order {
 		before, after := next.instances[i], redone[at]
 		next.instances[i] = after
-		next.index.add(after)
 		next.next = min(next.next, after.nextInstant(next.followed))
-		if u.fresh[i] {
+		if u.fresh[i] || before.awaited && !after.awaited {
 			before = nil
 		}
+		next.index.add(after, before == nil)
 		if a := compare(before, after); a != nil {
 			affected = append(affected, *a)
 		}
+	}
+	if u.windows {
+		next.moved()
 	}
 	for _, c := range u.gone {
 		affected = append(affected, *compare(c, nil))
@@ -262,7 +266,7 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 		}
 	}
 	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes,
-		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn, begins: c.begins}
+		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn, begins: c.begins, awaited: c.awaited}
 	if len(d.reads) > 0 {
 		out.setReads(e.retry(who, read, c.Reads, &c.readsOn, d.reads))
 	}

@@ -30,15 +30,16 @@ func (p *Pipeline) Remember() error {
 	if err != nil {
 		return fmt.Errorf("analyse pipeline %s: %w", p.name, err)
 	}
-	p.plan.Seen = nil
+	var seen []analysis.Instance
 	for _, prediction := range predictions {
 		for _, task := range p.tasks {
 			if prediction.Task == catalog.NameIn(p.name, task.name) &&
 				p.hasGiven(prediction.Parameters, task.spec.Parameters) {
-				p.plan.Seen = append(p.plan.Seen, instanceOf(task, prediction.Parameters))
+				seen = append(seen, instanceOf(task, prediction.Parameters))
 			}
 		}
 	}
+	p.plan.Remember(seen)
 	return nil
 }
 
