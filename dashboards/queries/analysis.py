@@ -164,6 +164,27 @@ PANELS = (
         limits=(Limit(0, "good"), Limit(10, "bad")),
     ),
     Panel(
+        "documents",
+        "Documents that come, change and go",
+        "Per second. Refused files are no documents; a file counts each time that a monitor looks at it.",
+        Kind.TIMESERIES,
+        "ops",
+        (
+            Query(
+                f"sum by (result) (rate(shai_ingested_documents_total{{{MEMBER}}}[$__rate_interval]))", "{{result}}"
+            ),
+        ),
+        stacked=True,
+    ),
+    Panel(
+        "ingest",
+        "Time until documents are catalogued",
+        "Of a step of at most 1,000 files, with the wait for other changes. Sessions do not wait for it.",
+        Kind.TIMESERIES,
+        "s",
+        _quantiles("shai_ingest_seconds"),
+    ),
+    Panel(
         "blocked",
         "Accesses that a task needs and does not get",
         "By the last complete AnalysisRun: no instance is granted them, so the task cannot do its work.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 _NO_TRIAL = "The demo puts no policy in mode Audit or Warn, and no pipeline in mode audit."
 _NO_CANARY = "The demo's pool has one member, so that no canary is compared with others; docs/rollout.md has three."
 _NO_CHANGE = "The demo changes no facts while sessions run."
+_NO_DOCUMENT = "No document comes, changes or goes while the demo runs."
 _NO_SOURCE = "The demo's facts are in files and come from no FactSource."
 _NO_HOST = "The demo's pool is of provider local; only pools of provider bhyve have hosts of virtual machines."
 _NO_INTERVAL = "Size smoke measures one round, so that there are no intervals."
@@ -24,6 +25,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("shai-analysis", "stale-time"): _NO_CHANGE,
     ("shai-analysis", "facts"): "The demo changes no facts while sessions run; the scenario unfriending does.",
     ("shai-analysis", "revocation"): "The demo's pipeline has revocation: lazy, so that no change ends a session.",
+    ("shai-analysis", "documents"): _NO_DOCUMENT,
+    ("shai-analysis", "ingest"): _NO_DOCUMENT,
     ("shai-analysis", "mispredicted"): "The demo's users come from the regions that its facts say; the scenario "
     "mispredicted has others.",
     ("shai-analysis", "learned"): "The analysis foresees all that the demo's users read.",

@@ -22,6 +22,7 @@ type Metrics struct {
 	Readings
 	FactChange prometheus.Histogram // seconds
 	Revocation prometheus.Histogram // seconds
+	Ingest     prometheus.Histogram // seconds
 
 	registry *prometheus.Registry
 	table    []Metric
@@ -51,16 +52,18 @@ func New() *Metrics {
 	m.Revocation = m.histogram("shai_revocation_seconds",
 		"Time from the request that changes facts to the moment when the last session that it ends can do nothing any more.",
 		revocationBuckets)
+	m.Ingest = m.declareIngest()
 	m.Readings = m.declareReadings()
 	m.scopes.begin(len(m.counters))
 	m.monitor = newScope("", len(m.counters))
 	for _, plain := range []*Counter{m.auditFailures, m.scrapesRejected} {
 		plain.begin(m.monitor, values{}) // they have a value before anything happens
 	}
+	m.CountIngested(Ingested{})
 	for _, succeeded := range []bool{true, false} {
 		m.factChanges.begin(m.monitor, values{resultOf(succeeded)})
 	}
-	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(), ofProcess())
+	m.registry.MustRegister(m, m.FactChange, m.Revocation, m.Ingest, collectors.NewGoCollector(), ofProcess())
 	return m
 }
 
@@ -117,7 +120,7 @@ func (m *Metrics) declarePipelineCounters() pipelineCounters {
 
 // monitorCounters count what belongs to no pipeline.
 type monitorCounters struct {
-	auditFailures, factChanges, fetchFailures, scrapesRejected *Counter
+	auditFailures, factChanges, fetchFailures, scrapesRejected, ingested *Counter
 }
 
 func (m *Metrics) declareMonitorCounters() monitorCounters {
@@ -129,6 +132,7 @@ func (m *Metrics) declareMonitorCounters() monitorCounters {
 			"Fetches of facts that failed; the last facts stay in force.", sourceLabel),
 		scrapesRejected: m.counter("shai_scrapes_rejected_total",
 			"Scrapes that were refused because too many others were under way."),
+		ingested: m.declareIngested(),
 	}
 }
 

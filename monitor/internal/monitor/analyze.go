@@ -116,45 +116,64 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	options := analysis.Options{Now: begun, Progress: func(done, total uint64) {
 		progress(api.Progress{Phase: "instances", Done: done, Total: total})
 	}}
-	var result, earlier *analysis.Result
-	var err error
 	if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
 		options.Earlier = known.result
 	}
-	if request.Scope == api.ScopeActive {
-		if !request.Full {
-			earlier = options.Earlier
-		}
-		result, err = analysis.RunActive(ctx, p.Plan(), m.state(), p.ActiveInstances(), earlier, options)
-	} else {
-		result, err = analysis.Run(ctx, p.Plan(), m.state(), options)
+	plan, state := p.Plan(), m.state()
+	if request.Scope != api.ScopeActive {
+		return m.putAnalysis(ctx, p, request.Scope, nil, begun, progress, func() (*analysis.Result, error) {
+			return analysis.Run(ctx, plan, state, options)
+		})
 	}
-	if err != nil {
-		return api.Analysis{}, err
+	var earlier *analysis.Result
+	if !request.Full {
+		earlier = options.Earlier
 	}
-	return m.putAnalysis(ctx, p, request.Scope, result, earlier, begun, progress)
+	active := p.ActiveInstances()
+	return m.putAnalysis(ctx, p, request.Scope, earlier, begun, progress, func() (*analysis.Result, error) {
+		return analysis.RunActive(ctx, plan, state, active, earlier, options)
+	})
 }
 
-// putAnalysis stores a result and puts it in force.
-func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope string, result, earlier *analysis.Result,
-	begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
-	took := time.Since(begun)
-	sets, err := p.PrepareSets(ctx, result, earlier, func(done, total uint64) {
-		progress(api.Progress{Phase: "capability sets", Done: done, Total: total})
+// putAnalysis stores the result of a computation, and puts it in force. Documents that come
+// meanwhile do not wait: the result follows them as one in force does.
+func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope string, earlier *analysis.Result,
+	begun time.Time, progress func(api.Progress), compute func() (*analysis.Result, error)) (api.Analysis, error) {
+	name, bundle := p.Name(), m.state().Bundle().Version
+	var result *analysis.Result
+	var sets pipeline.Sets
+	var report api.Analysis
+	var err error
+	meanwhile := m.changing.besideDocuments(func() {
+		if result, err = compute(); err != nil {
+			return
+		}
+		took := time.Since(begun)
+		sets, err = p.PrepareSets(ctx, result, earlier, func(done, total uint64) {
+			progress(api.Progress{Phase: "capability sets", Done: done, Total: total})
+		})
+		if err == nil {
+			err = storeAnalysis(m.analysisPath(name), result)
+		}
+		if err == nil {
+			report = api.AnalysisOf(name, result.Report(begun), bundle, begun, took)
+			report.Scope = scope
+		}
 	})
 	if err != nil {
 		return api.Analysis{}, err
 	}
-	if err := storeAnalysis(m.analysisPath(p.Name()), result); err != nil {
-		return api.Analysis{}, err
+	for _, change := range meanwhile {
+		result = m.postponed.follow(name, result, change)
 	}
 	m.services.Binding.Lock()
 	p.PutSets(sets)
 	settle(p)
 	m.services.Binding.Unlock()
-	report := api.AnalysisOf(p.Name(), result.Report(begun), m.state().Bundle().Version, begun, took)
-	report.Scope = scope
-	m.setAnalysis(p.Name(), &analyzed{plan: p.Plan(), result: result, report: report})
+	m.setAnalysis(name, &analyzed{plan: p.Plan(), result: result, report: report})
+	if len(meanwhile) > 0 {
+		m.unstored.add(name)
+	}
 	m.rescheduleExpiry()
 	return report, nil
 }

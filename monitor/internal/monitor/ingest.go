@@ -14,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
 )
 
@@ -29,22 +30,34 @@ func (m *Monitor) watchIngress(ctx context.Context) {
 
 // ingest catalogues files as they are now. Sessions do not wait for it: what is in a class that
 // the analysis knows can be read natively at once, and accesses to a new class are decided when
-// they happen until the analysis has followed.
+// they happen until the analysis has followed. It does not wait for an analysis that is computed.
 func (m *Monitor) ingest(names []string) (catalog.Ingested, error) {
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	begun := time.Now()
+	m.changing.lockDocuments()
+	defer m.changing.unlockDocuments()
 	done, err := m.view.Ingest(names)
 	if done.Change != nil {
 		m.followTaken(done.Change) // first: what comes in the same step is newer than what is lost by it
 		m.endStale(done.Change)
 		m.postpone(done.Change)
+		m.changing.note(done.Change)
 	}
+	m.countIngested(done, time.Since(begun))
 	m.recordIngested(done)
 	if errors.Is(err, catalog.ErrView) {
 		m.logger.Warn("some documents are catalogued, but cannot be read", "error", err)
 		err = nil
 	}
 	return done, err
+}
+
+// countIngested counts a step, and its time unless nothing was to be done.
+func (m *Monitor) countIngested(done catalog.Ingested, took time.Duration) {
+	m.metrics.CountIngested(metrics.Ingested{Added: len(done.Added), Renewed: len(done.Renewed),
+		Removed: len(done.Removed), Refused: len(done.Refused)})
+	if done.Change != nil {
+		m.metrics.Ingest.Observe(took.Seconds())
+	}
 }
 
 // recordIngested writes one record of a step. A thousand documents a second must not drive
@@ -175,7 +188,7 @@ func (m *Monitor) conduitName(given string) string {
 }
 
 // endStale ends sessions that keep, by lazy revocation, a class into which documents have come:
-// they must not read what is newer than the loss. Called with changing held.
+// they must not read what is newer than the loss. Called with a change of documents begun.
 func (m *Monitor) endStale(change *catalog.Change) {
 	var classes []uint32
 	for _, move := range change.Moved {
@@ -191,7 +204,7 @@ func (m *Monitor) endStale(change *catalog.Change) {
 		}
 		m.services.Binding.Lock()
 		p.EndStale(classes)
-		settle(p)
+		p.Fence() // without RetireUsers: an analysis may have made users for sets that are not in force yet
 		m.services.Binding.Unlock()
 	}
 }
@@ -227,21 +240,12 @@ func (m *Monitor) followConduits(ctx context.Context, change *catalog.Change) (r
 }
 
 // postpone lets the analyses go on with a state that has other classes, and leaves the decisions
-// on these to watchPostponed. Called with changing held.
+// on these to watchPostponed. Called with changing held, or a change of documents begun.
 func (m *Monitor) postpone(change *catalog.Change) {
-	if change.Before.FactsVersion() == change.After.FactsVersion() {
-		return
-	}
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		known := m.analyses[name]
-		if known.result == nil {
-			continue
+		if next := m.postponed.follow(name, known.result, change); next != known.result {
+			m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
 		}
-		next, ok := known.result.Postpone(change)
-		if !ok {
-			continue // it was not in force
-		}
-		m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
-		m.postponed.add(name, change)
 	}
 }

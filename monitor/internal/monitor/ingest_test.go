@@ -162,6 +162,11 @@ func TestIngestRequests(t *testing.T) {
 			t.Errorf("%v: %s", test.paths, diff)
 		}
 	}
+	s.expectMeasured("then", map[string]float64{
+		"shai_ingested_documents_total added": 2, "shai_ingested_documents_total renewed": 0,
+		"shai_ingested_documents_total removed": 2, "shai_ingested_documents_total refused": 0,
+		"shai_ingest_seconds": 4,
+	})
 }
 
 // BenchmarkIngestWhileSessionsRead puts documents into a directory of a monitor, as fast as it

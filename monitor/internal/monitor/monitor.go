@@ -83,7 +83,7 @@ type Monitor struct {
 	overtaken map[string]bool // pipelines whose stored analysis was of an earlier state at the start
 	pending   chan struct{}   // tells watchPending that analyses are not complete
 
-	changing sync.Mutex // one change of bundle, facts or analysis at a time
+	changing changes // one change of bundle, facts, documents or analysis at a time
 
 	mu        sync.RWMutex
 	bundle    *manifest.Bundle // nil before the first apply

@@ -47,6 +47,21 @@ func (p *postponed) add(pipeline string, change *catalog.Change) {
 	}
 }
 
+// follow returns a pipeline's result on the state after a change of documents, and notes the classes
+// on which it has not decided. A result that was not in force before the change, or nil, stays what
+// it is.
+func (p *postponed) follow(pipeline string, result *analysis.Result, change *catalog.Change) *analysis.Result {
+	if result == nil || change.Before.FactsVersion() == change.After.FactsVersion() {
+		return result
+	}
+	next, ok := result.Postpone(change)
+	if !ok {
+		return result
+	}
+	p.add(pipeline, change)
+	return next
+}
+
 // take returns what was noted since the last call, by pipeline and ascending.
 func (p *postponed) take() map[string][]uint32 {
 	p.mu.Lock()

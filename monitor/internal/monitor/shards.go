@@ -103,15 +103,17 @@ func (m *Monitor) ImportAnalysis(ctx context.Context, name, basis string, stored
 		if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
 			options.Earlier = known.result
 		}
-		result, err := analysis.Import(ctx, stored, p.Plan(), m.state(), options)
-		if err != nil {
-			return api.Analysis{}, staleImport(err)
-		}
-		if next, expires := result.NextExpiry(); expires && !next.After(begun) {
-			return api.Analysis{}, staleImport(fmt.Errorf("%w: some of its accesses have expired since",
-				analysis.ErrStale))
-		}
-		return m.putAnalysis(ctx, p, api.ScopeAll, result, nil, begun, func(api.Progress) {})
+		plan, state := p.Plan(), m.state()
+		return m.putAnalysis(ctx, p, api.ScopeAll, nil, begun, func(api.Progress) {}, func() (*analysis.Result, error) {
+			result, err := analysis.Import(ctx, stored, plan, state, options)
+			if err != nil {
+				return nil, staleImport(err)
+			}
+			if next, expires := result.NextExpiry(); expires && !next.After(begun) {
+				return nil, staleImport(fmt.Errorf("%w: some of its accesses have expired since", analysis.ErrStale))
+			}
+			return result, nil
+		})
 	}()
 	m.book(ctx, p, "import", api.ScopeAll, begun, report, err)
 	return report, err
