@@ -10,6 +10,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
@@ -119,63 +120,89 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
 		options.Earlier = known.result
 	}
-	plan, state := p.Plan(), m.state()
+	plan := p.Plan()
 	if request.Scope != api.ScopeActive {
-		return m.putAnalysis(ctx, p, request.Scope, nil, begun, progress, func() (*analysis.Result, error) {
-			return analysis.Run(ctx, plan, state, options)
-		})
+		return m.putAnalysis(ctx, p, request.Scope, nil, begun, progress,
+			func(state *catalog.State) (*analysis.Result, error) { return analysis.Run(ctx, plan, state, options) })
 	}
 	var earlier *analysis.Result
 	if !request.Full {
 		earlier = options.Earlier
 	}
 	active := p.ActiveInstances()
-	return m.putAnalysis(ctx, p, request.Scope, earlier, begun, progress, func() (*analysis.Result, error) {
-		return analysis.RunActive(ctx, plan, state, active, earlier, options)
-	})
+	return m.putAnalysis(ctx, p, request.Scope, earlier, begun, progress,
+		func(state *catalog.State) (*analysis.Result, error) {
+			return analysis.RunActive(ctx, plan, state, active, earlier, options)
+		})
 }
 
-// putAnalysis stores the result of a computation, and puts it in force. Documents that come
-// meanwhile do not wait: the result follows them as one in force does.
+// computed is a result, and what is made of it before it comes into force.
+type computed struct {
+	result *analysis.Result
+	sets   pipeline.Sets
+	report api.Analysis
+}
+
+// putAnalysis stores the result of a computation on a state, and puts it in force. Documents that
+// come and go meanwhile do not wait: the result follows them as one in force does. If an access of the
+// result rests on one that has gone, it is computed again, and then they wait.
 func (m *Monitor) putAnalysis(ctx context.Context, p *pipeline.Pipeline, scope string, earlier *analysis.Result,
-	begun time.Time, progress func(api.Progress), compute func() (*analysis.Result, error)) (api.Analysis, error) {
-	name, bundle := p.Name(), m.state().Bundle().Version
-	var result *analysis.Result
-	var sets pipeline.Sets
-	var report api.Analysis
+	begun time.Time, progress func(api.Progress),
+	compute func(*catalog.State) (*analysis.Result, error)) (api.Analysis, error) {
+	name, state := p.Name(), m.state()
+	var found computed
 	var err error
 	meanwhile := m.changing.besideDocuments(func() {
-		if result, err = compute(); err != nil {
-			return
-		}
-		took := time.Since(begun)
-		sets, err = p.PrepareSets(ctx, result, earlier, func(done, total uint64) {
-			progress(api.Progress{Phase: "capability sets", Done: done, Total: total})
-		})
-		if err == nil {
-			err = storeAnalysis(m.analysisPath(name), result)
-		}
-		if err == nil {
-			report = api.AnalysisOf(name, result.Report(begun), bundle, begun, took)
-			report.Scope = scope
-		}
+		found, err = m.compute(ctx, p, state, scope, earlier, begun, progress, compute)
 	})
 	if err != nil {
 		return api.Analysis{}, err
 	}
+	result := found.result
 	for _, change := range meanwhile {
+		if result.RestsOn(change) {
+			p.Discard(found.sets)
+			if found, err = m.compute(ctx, p, m.state(), scope, earlier, begun, progress, compute); err != nil {
+				return api.Analysis{}, err
+			}
+			result = found.result
+			break
+		}
 		result = m.postponed.follow(name, result, change)
 	}
 	m.services.Binding.Lock()
-	p.PutSets(sets)
+	p.PutSets(found.sets)
 	settle(p)
 	m.services.Binding.Unlock()
-	m.setAnalysis(name, &analyzed{plan: p.Plan(), result: result, report: report})
-	if len(meanwhile) > 0 {
+	m.setAnalysis(name, &analyzed{plan: p.Plan(), result: result, report: found.report})
+	if result != found.result {
 		m.unstored.add(name)
 	}
 	m.rescheduleExpiry()
-	return report, nil
+	return found.report, nil
+}
+
+// compute computes a result, makes its capability sets, and stores it.
+func (m *Monitor) compute(ctx context.Context, p *pipeline.Pipeline, state *catalog.State, scope string,
+	earlier *analysis.Result, begun time.Time, progress func(api.Progress),
+	run func(*catalog.State) (*analysis.Result, error)) (found computed, err error) {
+	if found.result, err = run(state); err != nil {
+		return computed{}, err
+	}
+	took := time.Since(begun)
+	found.sets, err = p.PrepareSets(ctx, found.result, earlier, func(done, total uint64) {
+		progress(api.Progress{Phase: "capability sets", Done: done, Total: total})
+	})
+	if err != nil {
+		return computed{}, err
+	}
+	if err := storeAnalysis(m.analysisPath(p.Name()), found.result); err != nil {
+		p.Discard(found.sets)
+		return computed{}, err
+	}
+	found.report = api.AnalysisOf(p.Name(), found.result.Report(begun), state.Bundle().Version, begun, took)
+	found.report.Scope = scope
+	return found, nil
 }
 
 // LatestAnalysis implements [api.Service].

@@ -209,7 +209,8 @@ func (m *Monitor) endStale(change *catalog.Change) {
 	}
 }
 
-// followTaken lets what rests on a conduit that has gone follow at once. Called with changing held.
+// followTaken lets what rests on a conduit that has gone follow at once. Called with a change of
+// documents begun.
 func (m *Monitor) followTaken(change *catalog.Change) {
 	if !change.Taken {
 		return
@@ -221,7 +222,9 @@ func (m *Monitor) followTaken(change *catalog.Change) {
 	if err != nil {
 		m.logger.Error("the monitor decides on what rests on a document that has gone when it happens", "error", err)
 	}
-	m.settle()
+	for _, p := range m.pipelines {
+		p.Fence() // without RetireUsers, as in endStale
+	}
 }
 
 // followConduits takes the accesses that rest on a conduit which has gone, or has another policy

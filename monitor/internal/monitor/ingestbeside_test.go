@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +90,38 @@ func TestDocumentsDoNotWaitForAnAnalysis(t *testing.T) {
 			})
 			s.settle()
 			got := s.capabilitiesNow()
+			s.analyze()
+			if diff := cmp.Diff(s.capabilitiesNow(), got); diff != "" {
+				t.Errorf("a full run finds something else: %s", diff)
+			}
+		})
+	}
+}
+
+// An analysis that has found an access which rests on a document that goes meanwhile does not put it in
+// force.
+func TestAnalysesFollowDocumentsThatGoMeanwhile(t *testing.T) {
+	for _, phase := range []string{"instances", "capability sets"} {
+		t.Run(phase, func(t *testing.T) {
+			const asked, about = "/corpus/friends/bob/1.txt", "/corpus/public/1.txt"
+			s := newIngestingStack(t)
+			s.options.NoIngest = true
+			s.must(os.RemoveAll(filepath.Join(s.options.Data, "/corpus/private")))
+			s.document(asked)
+			s.document(about)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], publicRule,
+				`read :- sKeyIs(_), cIdExists(1).`, 1)
+			s.startIngesting()
+			resume, ended := s.analyzeSlowly(phase)
+			s.must(os.Remove(filepath.Join(s.options.Data, asked)))
+			s.ingest(api.IngestRequest{Paths: []string{"/corpus"}})
+			resume()
+			s.must(<-ended)
+			got := s.capabilitiesNow()
+			alice := s.login("alice", "127.0.1.1")
+			if answer := alice.reading(about); strings.HasPrefix(answer, "text") {
+				t.Errorf("alice reads what nobody may read any more: %s", answer)
+			}
 			s.analyze()
 			if diff := cmp.Diff(s.capabilitiesNow(), got); diff != "" {
 				t.Errorf("a full run finds something else: %s", diff)

@@ -103,17 +103,21 @@ func (m *Monitor) ImportAnalysis(ctx context.Context, name, basis string, stored
 		if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
 			options.Earlier = known.result
 		}
-		plan, state := p.Plan(), m.state()
-		return m.putAnalysis(ctx, p, api.ScopeAll, nil, begun, func(api.Progress) {}, func() (*analysis.Result, error) {
-			result, err := analysis.Import(ctx, stored, plan, state, options)
-			if err != nil {
-				return nil, staleImport(err)
-			}
-			if next, expires := result.NextExpiry(); expires && !next.After(begun) {
-				return nil, staleImport(fmt.Errorf("%w: some of its accesses have expired since", analysis.ErrStale))
-			}
-			return result, nil
-		})
+		plan, based := p.Plan(), m.state()
+		return m.putAnalysis(ctx, p, api.ScopeAll, nil, begun, func(api.Progress) {},
+			func(state *catalog.State) (*analysis.Result, error) {
+				if state != based {
+					return nil, staleImport(fmt.Errorf("%w: a document is gone on which accesses rest", analysis.ErrStale))
+				}
+				result, err := analysis.Import(ctx, stored, plan, state, options)
+				if err != nil {
+					return nil, staleImport(err)
+				}
+				if next, expires := result.NextExpiry(); expires && !next.After(begun) {
+					return nil, staleImport(fmt.Errorf("%w: some of its accesses have expired since", analysis.ErrStale))
+				}
+				return result, nil
+			})
 	}()
 	m.book(ctx, p, "import", api.ScopeAll, begun, report, err)
 	return report, err

@@ -105,6 +105,16 @@ func (p *Pipeline) PrepareSets(ctx context.Context, result, earlier *analysis.Re
 	return sets, ctx.Err()
 }
 
+// Discard closes sets that do not come into force.
+func (p *Pipeline) Discard(sets Sets) {
+	for name, holds := range sets {
+		if p.setOf(name) != holds {
+			holds.close()
+		}
+	}
+	p.stale.unneeded.Store(true)
+}
+
 // setBefore returns the set in force of an instance if the result says the same as the
 // earlier one, else nil.
 func (p *Pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Result) *capabilitySet {
