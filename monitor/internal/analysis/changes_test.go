@@ -125,3 +125,21 @@ func canonical(r *Result) string {
 	}
 	return out.String()
 }
+
+// Sessions of an instance without the parameter user are of many users: no access is validated that
+// one of them may not have, as a task of that name might.
+func TestNothingRestsOnAUserWhoIsNotKnown(t *testing.T) {
+	for _, test := range []struct {
+		parameters []string
+		writes     int
+	}{{[]string{"user", "region"}, 1}, {[]string{"region"}, 0}, {[]string{"user"}, 0}} {
+		plan, c := onePolicy(t, `update :- sKeyIs(K), each in "deny" says none-of(D) { neq(D, K) }, sRegionIs(R), neq(R, "fr").
+			`+exit, "/d/a/1", "/d/b/1")
+		plan.Tasks[1].Parameters, plan.Tasks[1].Taint = test.parameters, catalog.Reference{Policy: "closed"}
+		for _, one := range run(t, plan, c).Instances() {
+			if one.Instance.Task == "worker" && len(one.Writes) != test.writes {
+				t.Errorf("%s may write %d classes ahead of time, want %d", one.Instance.Name(), len(one.Writes), test.writes)
+			}
+		}
+	}
+}

@@ -69,10 +69,11 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 		session: sessionOf(task, values)}, nil
 }
 
-// sessionOf predicts the session of an instance.
+// sessionOf predicts the session of an instance. What the parameters leave out, its sessions differ in: it
+// is empty, and no decision ahead of time rests on it.
 func sessionOf(task *Task, values map[string]string) *policy.Session {
 	session := &policy.Session{Principal: values["user"], Region: values["region"]}
-	if session.Principal == "" {
+	if len(task.Parameters) == 0 {
 		session.Principal = "task/" + task.Name
 	}
 	return session

@@ -47,6 +47,9 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 	if err != nil {
 		return Explanation{}, err
 	}
+	if question.Principal != "" && len(instance.Arguments) > 0 {
+		who.Session.Principal = question.Principal // of an instance that leaves the user out, too
+	}
 	flow := decision.Flow{What: what, Conduit: conduit,
 		Who: decision.Subject{Task: instance.Task, Instance: instance.Name(), Taint: who.Taint, Session: who.Session}}
 	out := Explanation{Explanation: decision.Explain(question, flow, "declared", p.state, now)}
