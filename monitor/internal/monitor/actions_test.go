@@ -28,6 +28,7 @@ func init() { // the functions refer to the table's type by way of player.do
 		"region":     (*player).addRegion,
 		"fact":       (*player).addFact,
 		"revocation": (*player).setRevocation,
+		"role":       func(p *player, _ string) string { p.withParameter("role", roleOfFact); return "" },
 		"key-value":  func(p *player, _ string) string { p.startKeyValue(); return "" },
 		"typed":      (*player).addTyped,
 		"tuples":     (*player).addTypedTuples,

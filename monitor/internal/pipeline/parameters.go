@@ -81,19 +81,16 @@ func (p *Pipeline) EndOutdated(change *catalog.Change, now time.Time) (reset int
 	if concerns == nil {
 		return 0
 	}
-	p.forgetOutdated(concerns, now)
-	p.dropSets(func(holds *capabilitySet) bool {
-		return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now)
-	}, "")
-	var over []*session
-	for _, s := range p.live() {
+	over := slices.DeleteFunc(p.live(), func(s *session) bool {
 		holds := s.bound()
-		if holds != nil && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now) {
-			over = append(over, s)
-		}
-	}
-	killAll(over)
-	return len(over)
+		return holds == nil || !concerns(holds.subject.Session.Principal) || !p.isOutdated(holds, now)
+	})
+	return endAll(over, func() {
+		p.forgetOutdated(concerns, now)
+		p.dropSets(func(holds *capabilitySet) bool {
+			return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now)
+		}, "")
+	})
 }
 
 // concerned returns for which users a change, or the passing of time, may give other instances; nil
