@@ -65,7 +65,8 @@ the flows and what blocks them, --svg the drawing alone.`,
 	manifests.add(command)
 	drawn.add(command)
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
-	command.AddCommand(p.analyzeExportCommand(), p.analyzeShardCommand(), p.analyzeImportCommand())
+	command.AddCommand(p.analyzeExportCommand(), p.analyzeShardCommand(), p.analyzeImportCommand(),
+		p.analyzeDistributeCommand(), p.analyzeWorkerCommand())
 	return command
 }
 

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/monitor/page", "internal/offline"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
-	{"internal/report"},
+	{"internal/distribution", "internal/report"},
 	{"internal/report/boards", "internal/report/page", "internal/report/published", "internal/report/sources"},
 	{"internal/report/figure"},
 	{"internal/pipeline"},

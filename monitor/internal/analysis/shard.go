@@ -129,6 +129,12 @@ func checkPieces(pieces []piece) error {
 	return nil
 }
 
+// ShardOf returns which shard a result is of. The error says that it is none, or damaged.
+func ShardOf(stored []byte) (Shard, error) {
+	read, err := readShard(stored)
+	return read.shard, err
+}
+
 var errNoShard = errors.New("it is no shard of an analysis, or damaged; run the shard again")
 
 func readShard(stored []byte) (piece, error) {
@@ -163,8 +169,11 @@ func readShard(stored []byte) (piece, error) {
 // Import decodes the stored result of a run elsewhere, whose basis the caller has compared with
 // that of the state's catalog: class numbers mean nothing in another one. The result has to be
 // of the plan and of the state, and to have every expected instance and no other; otherwise the
-// error wraps ErrStale. Accesses of options.Earlier are kept as in a run.
-func Import(ctx context.Context, stored []byte, plan *Plan, state *catalog.State, options Options) (*Result, error) {
+// error wraps ErrStale. A few instances are analysed again, of which pick chooses the number from
+// 0 up to n, at random: what they are granted has to be equal, or the error wraps ErrWrong. Accesses
+// of options.Earlier are kept as in a run.
+func Import(ctx context.Context, stored []byte, plan *Plan, state *catalog.State, pick func(n int) int,
+	options Options) (*Result, error) {
 	result, err := Decode(stored, plan, state)
 	if err != nil {
 		return nil, err
@@ -177,11 +186,48 @@ func Import(ctx context.Context, stored []byte, plan *Plan, state *catalog.State
 			return nil, fmt.Errorf("%w: %s has access to a class that does not exist", ErrStale, c.Instance.Name())
 		}
 	}
+	if err := result.sample(ctx, plan, state, pick, options); err != nil {
+		return nil, err
+	}
 	e := prepared(plan, state, options)
 	err = parallel(ctx, len(result.instances), Options{Parallel: options.Parallel}, func(i int) {
 		e.keep(result.instances[i], options.Earlier)
 	})
 	return newResult(plan, state, result.Analyzed, result.instances), err
+}
+
+// sampled is how many instances of an imported result are analysed again.
+const sampled = 16
+
+// ErrWrong says that a result grants something else than an analysis here.
+var ErrWrong = errors.New("the result is not what an analysis here finds")
+
+// sample analyses some instances again. This finds other versions of the analysis and machines that
+// compute wrongly. It does not find who has forged the grants of a few instances out of many.
+func (r *Result) sample(ctx context.Context, plan *Plan, state *catalog.State, pick func(n int) int,
+	options Options) error {
+	var chosen []Instance
+	for i := range min(sampled, len(r.instances)) {
+		if len(r.instances) > sampled {
+			i = pick(len(r.instances))
+		}
+		chosen = append(chosen, r.instances[i].Instance)
+	}
+	slices.SortFunc(chosen, Instance.compare)
+	chosen = slices.CompactFunc(chosen, func(a, b Instance) bool { return a.compare(b) == 0 })
+	again := Options{Now: r.Analyzed, Parallel: options.Parallel}
+	found, err := runInstances(ctx, prepared(plan, state, again), chosen, again)
+	if err != nil {
+		return err
+	}
+	for _, own := range found.instances {
+		imported, known := r.Instance(own.Instance)
+		if !known || !bytes.Equal(imported.encode(nil), own.encode(nil)) {
+			return fmt.Errorf("%w: %s gets other accesses; run the shards with the monitor's version of shai, on machines "+
+				"that you trust", ErrWrong, own.Instance.Name())
+		}
+	}
+	return nil
 }
 
 func highest(classes []uint32) uint32 {

@@ -56,7 +56,7 @@ func TestShardsMergeToTheUndividedRun(t *testing.T) {
 		if err != nil || basis != "basis" || !bytes.Equal(merged, whole.Encode()) {
 			rt.Fatalf("merged to %d bytes of %q instead of %d: %v", len(merged), basis, len(whole.Encode()), err)
 		}
-		imported, err := Import(context.Background(), merged, plan, state, Options{Now: now})
+		imported, err := Import(context.Background(), merged, plan, state, anyOf, Options{Now: now})
 		if err != nil || !imported.equal(whole) {
 			rt.Fatalf("the imported result differs: %v", err)
 		}
@@ -101,6 +101,9 @@ func TestShardsOfNoRun(t *testing.T) {
 	}
 }
 
+// anyOf picks the first of many.
+func anyOf(int) int { return 0 }
+
 // A result of another state, or without some instance, is not put in force.
 func TestImportOfAnotherState(t *testing.T) {
 	plan, c := village(t)
@@ -108,7 +111,7 @@ func TestImportOfAnotherState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), merged, plan, c.State(), Options{Now: now}); err != nil {
+	if _, err := Import(t.Context(), merged, plan, c.State(), anyOf, Options{Now: now}); err != nil {
 		t.Fatal(err)
 	}
 	result, err := Run(t.Context(), plan, c.State(), Options{Now: now})
@@ -131,11 +134,44 @@ func TestImportOfAnotherState(t *testing.T) {
 	}{{"an instance is missing", fewer, before}, {"a class is unknown", unknown, before},
 		{"the facts have changed", merged, c.State()}} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Import(t.Context(), test.stored, plan, test.state, Options{Now: now})
+			_, err := Import(t.Context(), test.stored, plan, test.state, anyOf, Options{Now: now})
 			if !errors.Is(err, ErrStale) {
 				t.Errorf("%v, want %v", err, ErrStale)
 			}
 		})
+	}
+}
+
+// What a result grants is compared with an analysis of some instances, here of all: forged grants,
+// and those of another version of the analysis, are not put in force.
+func TestImportsAreSampled(t *testing.T) {
+	plan, c := village(t)
+	result, err := Run(t.Context(), plan, c.State(), Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := slices.Clone(result.instances)
+	found := false
+	for i, one := range forged {
+		for class := uint32(1); class <= c.State().Classes() && !found; class++ {
+			if !slices.Contains(one.Reads, class) {
+				more := *one
+				more.Reads = append(slices.Clone(one.Reads), class)
+				slices.Sort(more.Reads)
+				more.readsOn = footprints{ends: make([]uint32, len(more.Reads))}
+				forged[i], found = &more, true
+			}
+		}
+	}
+	if !found || len(forged) > sampled {
+		t.Fatalf("of %d instances none can be forged, or not all are compared", len(forged))
+	}
+	stored := newResult(plan, c.State(), now, forged).Encode()
+	if _, err := Import(t.Context(), stored, plan, c.State(), anyOf, Options{Now: now}); !errors.Is(err, ErrWrong) {
+		t.Errorf("%v, want %v", err, ErrWrong)
+	}
+	if _, err := Import(t.Context(), result.Encode(), plan, c.State(), anyOf, Options{Now: now}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -109,7 +110,7 @@ func (m *Monitor) ImportAnalysis(ctx context.Context, name, basis string, stored
 				if state != based {
 					return nil, staleImport(fmt.Errorf("%w: a document is gone on which accesses rest", analysis.ErrStale))
 				}
-				result, err := analysis.Import(ctx, stored, plan, state, options)
+				result, err := analysis.Import(ctx, stored, plan, state, rand.IntN, options)
 				if err != nil {
 					return nil, staleImport(err)
 				}

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// Limits on the result of an analysis that is imported, in bytes and in time.
+// Limits on the result of an analysis that is imported, and on the answer, in bytes and in time.
 const (
 	maxResult     = 1 << 30
+	maxReport     = 8 << 20 // what a client reads of the answer
 	resultTimeout = 10 * time.Minute
 )
 
@@ -86,7 +87,7 @@ func (c *Client) ImportAnalysis(ctx context.Context, pipeline, basis string, res
 	}
 	defer response.Body.Close()
 	var report Analysis
-	if err := json.NewDecoder(response.Body).Decode(&report); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxReport)).Decode(&report); err != nil {
 		return Analysis{}, fmt.Errorf("read the answer to the import of an analysis: %w", err)
 	}
 	return report, nil
