@@ -279,6 +279,7 @@ PIPELINE = Resource(
                 "RuntimeMissing",
                 "SourceNotAllowed",
                 "AddressNotAllowed",
+                "ChoicesNotShared",
             ),
             unknown=("Checking",),
         ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import (
     addresses,
+    choices,
     conditions,
     order,
     policies,
@@ -50,6 +51,10 @@ class Verdict:
     """The only problem is that an older pipeline claims the same conduits."""
     parameters: tuple[str, ...] = ()
     """The parameters of a valid policy."""
+    composed: str = ""
+    """The text of a valid policy that includes others of its namespace, with their clauses in place."""
+    missing: bool = False
+    """The only problem is that policies that it includes do not exist."""
 
 
 def principal(obj: Object, now: datetime) -> Plan:
@@ -108,6 +113,7 @@ def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: In
         or _mode(obj, inventory)
         or _runtime(obj, inventory)
         or _address(obj, inventory)
+        or _choices(obj, inventory)
         or broken
         or valid
     )
@@ -220,6 +226,13 @@ def _address(obj: Object, inventory: Inventory) -> Condition | None:
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
 
 
+def _choices(obj: Object, inventory: Inventory) -> Condition | None:
+    """Say that a pipeline permits choices, and its namespace has several members."""
+    pool, tenant = inventory.find("JailPool", "", references.pool(obj)), tenants.find(namespace(obj), inventory)
+    why = "" if pool is None or tenant is None else choices.refusal(pool, tenant, obj)
+    return Condition("Accepted", FALSE, choices.REASON, why) if why else None
+
+
 def _source(obj: Object, inventory: Inventory) -> Condition | None:
     """Say that a pipeline's pool does not allow its store, or a source of facts of its namespace."""
     pool = inventory.find("JailPool", "", references.pool(obj))
@@ -247,6 +260,7 @@ def _not_allowed(obj: Object, inventory: Inventory) -> bool:
         tenancy.mode_refusal(pool, [references.mode(obj)], tried)
         or tenancy.runtime_refusal(pool, references.existing_tasks(obj, inventory))
         or addresses.refusal(pool, tenant, obj)
+        or choices.refusal(pool, tenant, obj)
         or sources.pipeline_refusal(pool, obj, inventory)
     )
 

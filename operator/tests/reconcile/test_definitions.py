@@ -386,6 +386,32 @@ def test_in_a_shared_pool_a_pipeline_listens_at_its_own_members_addresses_only(
     assert "mail" not in found.message
 
 
+@pytest.mark.parametrize(
+    ("owners", "permits", "reason"),
+    [
+        (["search"], True, "Accepted"),
+        (["search", "mail", "mail"], True, "Accepted"),
+        (["search", "mail", "search"], True, "ChoicesNotShared"),
+        (["search", "search"], False, "Accepted"),
+    ],
+)
+def test_choices_are_for_namespaces_with_one_member(owners: list[str], permits: bool, reason: str) -> None:  # noqa: FBT001
+    inventory = world()
+    rows = [
+        {"name": f"main-{number}", "namespace": owner, "namespaceUID": tenant(owner).uid}
+        for number, owner in enumerate(owners)
+    ]
+    allowed = {"names": ["search", "mail"]}
+    inventory.put({**resource("JailPool", "main", allowedNamespaces=allowed), "status": {"members": rows}})
+    chosen = {"choices": [{"by": "{owner}", "policy": {"name": "public"}}]} if permits else {}
+    paths = [{"path": "/corpus/{owner}/**", "policy": {"name": "public"}, **chosen}]
+    obj = pipeline(conduits=[{"name": "documents", "kind": "file", "paths": paths}])
+    inventory.put(obj)
+    found = definitions.acceptance(obj, valid(inventory), inventory)
+    assert found.reason == reason, found.message
+    assert "mail" not in found.message
+
+
 def test_on_the_first_visit_everything_is_unknown() -> None:
     plan = definitions.pipeline(pipeline(), {}, world(), NOW)
     (status,) = (action.status for action in plan.actions if isinstance(action, SetStatus))
