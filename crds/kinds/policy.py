@@ -34,7 +34,7 @@ POLICY = Resource(
         {
             "text": text(
                 "One policy of the policy language, at most 65,536 bytes. It is declared under this object's name, "
-                "with an underscore for each hyphen.",
+                "with an underscore for each hyphen. It may include other Policies of this namespace.",
                 longest=TEXT_LENGTH,
                 rules=(_BYTES,),
             ),
@@ -60,13 +60,21 @@ POLICY = Resource(
             text("Name of a parameter.", longest=LABEL_LENGTH + 1),
             most=16,
         ),
+        "composed": record(
+            "Of a policy that includes others of its namespace: its content with their clauses in place.",
+            {
+                "generation": number("The generation of this object of which it is."),
+                "hash": shared.sha256("SHA-256 of mode and text, as the PolicyRevision has it."),
+            },
+            required=("generation", "hash"),
+        ),
         "stableRevision": _revision("The PolicyRevision in force on members that take part in no rollout."),
         "candidateRevision": _revision("The PolicyRevision that is being rolled out."),
         "rejectedRevision": _revision("The PolicyRevision that was rolled back; another change of spec replaces it."),
         "latestRevision": number("The number of the newest PolicyRevision."),
     },
     conditions={
-        "Accepted": condition.validity("Whether the text is valid."),
+        "Accepted": condition.validity("Whether the text is valid, and all that it includes.", "IncludeMissing"),
         "Ready": Condition(
             "Whether the text of this generation is in force, and no member has another one.",
             true=("Stable", "Unused"),

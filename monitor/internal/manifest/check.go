@@ -20,7 +20,7 @@ type checker struct {
 	used      map[string]bool // keys of the objects that others refer to
 	library   map[string]bool // names of the standard library's policies to which objects refer
 	around    policy.Surroundings
-	composed  Errors
+	composed  []*object       // policies that include others of the set
 	stored    bool            // they are of a bundle that was in force
 	logs      map[string]bool // names of conduits that are logs; nil: see isLog
 	errors    Errors

@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -140,6 +141,37 @@ func TestEnforcedPolicies(t *testing.T) {
 	again, err := Restore(report.Bundle.Canonical())
 	if err != nil || len(again.EnforcedPolicies()) != 3 {
 		t.Errorf("restored: %v", err)
+	}
+}
+
+// The text of a policy that includes others says by itself what it means, and nothing is kept of one
+// that is too long. Policies of the library alone stay what their author wrote.
+func TestComposedTexts(t *testing.T) {
+	objects := policyObject("a", `policy a(owner) includes b(owner) { }`) +
+		policyObject("b", `policy b(owner) includes c(owner) { }`) +
+		policyObject("c", `policy c(owner) { read :- sKeyIs(owner). }`) +
+		policyObject("d", `policy d(owner) includes library/private(owner) { }`) +
+		policyObject("e", `policy e includes gone { }`)
+	report, err := Parse(Source{Name: "f", Text: objects}).ReportComposed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": "policy a(owner) {\n  read :- sKeyIs(owner).\n}\n",
+		"b": "policy b(owner) {\n  read :- sKeyIs(owner).\n}\n"}
+	if !maps.Equal(report.Composed, want) {
+		t.Errorf("got %q", report.Composed)
+	}
+	half := func(letter string) (text string) {
+		for i := range 10 {
+			text += fmt.Sprintf(`read :- sKeyIs("%d%s"). `, i, strings.Repeat(letter, maxComposed/20))
+		}
+		return text
+	}
+	long := policyObject("a", `policy a includes b { `+half("x")+`}`) + policyObject("b", `policy b { `+half("y")+`}`)
+	report, err = Parse(Source{Name: "f", Text: long}).ReportComposed()
+	if err != nil || len(report.Composed) != 0 || len(report.Errors) != 1 ||
+		!strings.Contains(report.Errors[0].Message, "with what it includes") {
+		t.Errorf("%d texts are kept, %v, %v", len(report.Composed), report.Errors, err)
 	}
 }
 

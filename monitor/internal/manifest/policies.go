@@ -4,7 +4,6 @@ package manifest
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,23 +45,45 @@ func (c *checker) policies(objects []*object) {
 	}
 }
 
-// includes notes the policies of the set that a policy includes.
+// Limits on the texts of policies with what they include, in bytes: of one, as of a text without
+// includes on Kubernetes, and of all.
+const (
+	maxComposed    = 1 << 16
+	maxAllComposed = 4 << 20
+)
+
+// includes notes the policies of the set that a policy includes, and that it does.
 func (c *checker) includes(o *object, declaration *policy.Declaration) {
 	for _, include := range declaration.Includes {
 		if strings.HasPrefix(include.Name, policy.LibraryPrefix) {
 			continue
 		}
 		c.used["Policy/"+include.Name] = true
-		from := include.Range.From
-		c.composed = append(c.composed, &Error{
-			Position: o.textPosition("spec.text", int(from.Line), int(from.Column)),
-			Within:   Position{Line: int(from.Line), Column: int(from.Column)},
-			Code:     Malformed, Lint: policy.CodeInclude, Kind: o.kind, Name: o.name, Field: "spec.text",
-			Message: fmt.Sprintf("it includes policy %s, another object: here each Policy has to say all of its text itself, "+
-				"since its revisions are rolled out by themselves", include.Name),
-			Hint: "copy its clauses, or include policies of the standard library",
-		})
+		if last := len(c.composed) - 1; last < 0 || c.composed[last] != o {
+			c.composed = append(c.composed, o)
+		}
 	}
+}
+
+// composedTexts returns the texts of the policies that include others of the set, with the clauses
+// of those in place. It refuses what is too long to be kept.
+func (c *checker) composedTexts() map[string]string {
+	texts, total := map[string]string{}, 0
+	for _, o := range c.composed {
+		template := c.templates[o.name]
+		if template == nil {
+			continue // it has errors
+		}
+		text := template.Text()
+		if total += len(text); len(text) > maxComposed || total > maxAllComposed {
+			c.fail(o, "spec.text", "include fewer or shorter policies",
+				"with what it includes, its text has %d bytes, and those of all policies that include others %d; at most "+
+					"%d and %d are kept", len(text), total, maxComposed, maxAllComposed)
+			continue
+		}
+		texts[o.name] = text
+	}
+	return texts
 }
 
 // declared compares the name in a text with the object's. From here on the policy has the object's:

@@ -16,9 +16,10 @@ type Report struct {
 	Warnings Errors  // what is allowed but probably not intended
 	// Parameters holds those of each policy whose text is correct.
 	Parameters map[string][]string
-	// Composed has one error for each Policy that includes another one, for those who keep Policies
-	// apart from each other.
-	Composed Errors
+	// Composed holds the text of each Policy that includes another one of the set, with the clauses of
+	// that one in place, for those who keep Policies apart from each other. It is made by
+	// [Set.ReportComposed] only.
+	Composed map[string]string
 	// Surroundings are the facts and tasks among which policies are examined.
 	Surroundings policy.Surroundings
 }
@@ -34,15 +35,24 @@ func (s *Set) Bundle() (*Bundle, error) {
 }
 
 // Report checks everything. The error is one of this program, not of the manifests.
-func (s *Set) Report() (Report, error) {
+func (s *Set) Report() (Report, error) { return s.report(false) }
+
+// ReportComposed is Report, with the texts of policies that include others.
+func (s *Set) ReportComposed() (Report, error) { return s.report(true) }
+
+func (s *Set) report(composed bool) (Report, error) {
 	c := newChecker()
 	c.stored = s.stored
 	c.index(s.objects)
 	c.check(s.objects)
+	var texts map[string]string
+	if composed {
+		texts = c.composedTexts()
+	}
 	report := Report{
-		Surroundings: c.around, Composed: c.composed,
-		Errors:   append(slices.Clone(s.errors), c.errors...).inOrder(),
-		Warnings: c.warnings.inOrder(), Parameters: map[string][]string{},
+		Surroundings: c.around,
+		Errors:       append(slices.Clone(s.errors), c.errors...).inOrder(),
+		Warnings:     c.warnings.inOrder(), Parameters: map[string][]string{}, Composed: texts,
 	}
 	for name, template := range c.templates {
 		report.Parameters[name] = template.Parameters()

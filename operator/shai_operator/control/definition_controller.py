@@ -41,6 +41,8 @@ class DefinitionController:
                     inventory,
                     problem=None if verdict is None else verdict.problem,
                     parameters=() if verdict is None else verdict.parameters,
+                    composed="" if verdict is None else verdict.composed,
+                    missing=verdict is not None and verdict.missing,
                     used=self._used(obj),
                     seal=self._seal,
                     now=now,

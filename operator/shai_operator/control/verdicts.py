@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from shai_operator.monitors.validator import messages
+from shai_operator.monitors.validator import MISSING, messages
 from shai_operator.reconcile import definitions, dependents, references, shares, sizes, tenancy
 from shai_operator.reconcile.bundles import ReleaseError
 from shai_operator.reconcile.definitions import Verdict
@@ -66,6 +66,7 @@ class Verdicts:
         pipelines = [obj for obj in everything if obj["kind"] == "Pipeline" and reference(obj) not in beyond]
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
+        composed: dict[str, str] = {}
         # Pipelines of two pools run on two monitors, and may have the same paths.
         for pool in sorted({references.pool(pipeline) for pipeline in pipelines}) or [""]:
             own = [pipeline for pipeline in pipelines if references.pool(pipeline) == pool]
@@ -73,11 +74,12 @@ class Verdicts:
             for problem in answer.problems:
                 problems.setdefault(problem.object, []).append(problem)
             parameters.update(answer.parameters)
+            composed.update(answer.composed)
         for gone in [known for known in self.found if known.namespace == ref.name and known not in present]:
             del self.found[gone], self._checked[gone]
         for target, obj in present.items():
             too_much = Verdict(beyond[target]) if target in beyond else None
-            self._judge(target, obj, too_much or _verdict(obj, problems.get(target, ()), parameters))
+            self._judge(target, obj, too_much or _verdict(obj, problems.get(target, ()), parameters, composed))
 
     async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
         """Check a pool's pipelines together; if the wrong one of two with the same conduits got them, check again."""
@@ -90,7 +92,7 @@ class Verdicts:
         found: dict[Reference, list[Problem]] = {}
         for problem in answer.problems:
             found.setdefault(problem.object, []).append(problem)
-        verdicts = {reference(obj): _verdict(obj, found.get(reference(obj), ()), {}) for obj in (*shared, *own)}
+        verdicts = {reference(obj): _verdict(obj, found.get(reference(obj), ()), {}, {}) for obj in (*shared, *own)}
         again = definitions.precedence(own, in_force, verdicts, inventory)
         return answer if again == ordered else await self._validator.check([*shared, *again], alone=True)
 
@@ -138,12 +140,16 @@ class Verdicts:
                 self._loop.queue.add(dependent)
 
 
-def _verdict(obj: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]]) -> Verdict:
+def _verdict(
+    obj: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]], composed: dict[str, str]
+) -> Verdict:
     unique = list(dict.fromkeys(problems))  # checks of several pools may find the same problem
     return Verdict(
         problem=messages(unique),
         overlaps=bool(unique) and all(problem.code == _OVERLAP for problem in unique),
         parameters=parameters.get(name(obj), ()) if obj["kind"] == "Policy" else (),
+        composed=composed.get(name(obj), "") if obj["kind"] == "Policy" else "",
+        missing=bool(unique) and all(problem.code == MISSING for problem in unique),
     )
 
 

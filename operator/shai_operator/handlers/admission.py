@@ -26,7 +26,7 @@ from shai_operator.cluster.client import ClusterError
 from shai_operator.control.webhooks import ANALYSES, BENCHMARKS, FACT_SOURCES, MANIFESTS
 from shai_operator.handlers.examining import Refusal, advice, check_schedule, check_size, check_thresholds
 from shai_operator.monitors.errors import MonitorError
-from shai_operator.monitors.validator import messages
+from shai_operator.monitors.validator import MISSING, messages
 from shai_operator.reconcile import sources
 from shai_operator.reconcile.objects import GROUP, name, namespace
 
@@ -123,8 +123,9 @@ class Admission:
             # Anybody may read the answer, and the error names files of this machine.
             _LOGGER.warning("cannot check %s: %s", body["metadata"]["name"], error)
             raise Refusal(_UNAVAILABLE, "the operator cannot check it now; try again") from error
-        if answer.problems:
-            raise Refusal(_REFUSED, messages(answer.problems, most=10))
+        # What a policy includes may be applied later, or in another order.
+        if problems := [problem for problem in answer.problems if problem.code != MISSING]:
+            raise Refusal(_REFUSED, messages(problems, most=10))
         return [str(suspicion) for suspicion in answer.suspicions[:_WARNINGS]]
 
     async def _allowed(self, body: dict[str, Any]) -> None:

@@ -27,6 +27,13 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Verbatim:
+    """A text for programs, in which every character counts, of the operator's own parser; nobody is shown it."""
+
+    longest: int
+
+
+@dataclass(frozen=True)
 class Named:
     """A mapping from arbitrary names to values."""
 
@@ -41,7 +48,7 @@ class Listed:
     most: int | None
 
 
-Shape = type[int] | type[bool] | Text | Named | Listed | dict[str, "Shape"]
+Shape = type[int] | type[bool] | Text | Verbatim | Named | Listed | dict[str, "Shape"]
 """A number from 0, a truth value, a text, a mapping, a list, a mapping with these fields."""
 
 TEXT, NAME = Text(), Text(1024, ".+")
@@ -52,6 +59,8 @@ _PIPELINES, _TASKS, _CONDUITS = 4096, 64, 256
 _FLOWS_LISTED, _CAUSES_LISTED, _REFUSALS_LISTED = 20, 3, 8
 """How many the monitor lists."""
 _ERRORS = 1 << 14
+_POLICY = 1 << 16
+"""The longest text of a policy, with what it includes."""
 
 STATUS: Shape = {
     "started": TEXT,
@@ -91,6 +100,7 @@ VALIDATION: Shape = {
     "errors": _FINDINGS,
     "warnings": _FINDINGS,
     "parameters": Named(Listed(TEXT, None)),
+    "composed": Named(Verbatim(_POLICY)),
 }
 
 _ACCESS = Text(pattern="read|write")
@@ -179,7 +189,7 @@ def checked(found: Any, shape: Shape, place: str) -> Any:
     As with the monitor's own client, what is left out or null is zero, false or empty.
     """
     match shape:
-        case Text():
+        case Text() | Verbatim():
             return _text(found, shape, place)
         case Named():
             entries = _typed(found, dict, "an object", place)
@@ -197,8 +207,13 @@ def checked(found: Any, shape: Shape, place: str) -> Any:
     return _number(found, place)
 
 
-def _text(found: Any, shape: Text, place: str) -> str:
-    text = cleaned(_typed(found, str, "a text", place), shape.longest)
+def _text(found: Any, shape: Text | Verbatim, place: str) -> str:
+    text: str = _typed(found, str, "a text", place)
+    if isinstance(shape, Verbatim):
+        if len(text) > shape.longest:
+            raise _wrong(found, f"at most {shape.longest} characters", place)
+        return text
+    text = cleaned(text, shape.longest)
     if shape.pattern and re.fullmatch(shape.pattern, text) is None:
         raise _wrong(found, f"a text like {shape.pattern}", place)
     return text

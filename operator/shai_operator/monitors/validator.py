@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from shai_operator.monitors.client import MonitorClient
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _SUSPICIOUS = "suspicious"
+MISSING = "reference"
+"""The code of a problem that is over when another object comes."""
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 _FIRST_RESTART_SECONDS, _LAST_RESTART_SECONDS = 0.1, 10.0
@@ -57,6 +59,8 @@ class Answer:
     problems: tuple[Problem, ...]
     parameters: Mapping[str, tuple[str, ...]]
     """The parameters of each policy without a problem, by the policy's name."""
+    composed: Mapping[str, str] = field(default_factory=dict)
+    """The texts of policies that include others of these objects, with their clauses in place, by the policy's name."""
     suspicions: tuple[Problem, ...] = ()
     """What texts of policies say that was probably not meant. It keeps nothing from being used."""
 
@@ -99,7 +103,7 @@ class Validator:
         """Return all problems of these objects together.
 
         If two objects claim the same, the later one has the problem. With ``alone``, references to objects that are not
-        among them are no errors. MonitorError when the child does not answer.
+        among them are no errors, but for policies that others include. MonitorError when the child does not answer.
         """
         if self._client is None:
             raise RuntimeError("the validator is not entered")
@@ -115,6 +119,7 @@ class Validator:
         return Answer(
             tuple(_problem(entry, places[entry["source"]]) for entry in answer["errors"]),
             {policy: tuple(names) for policy, names in answer["parameters"].items()},
+            answer["composed"],
             tuple(
                 _problem(entry, places[entry["source"]])
                 for entry in answer["warnings"]

@@ -12,6 +12,7 @@ content, or a revision to roll back to.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import conditions
@@ -31,7 +32,7 @@ from shai_operator.reconcile.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from shai_operator.reconcile.objects import Inventory, Object
@@ -56,14 +57,28 @@ def mode(policy: Object) -> str:
     return str(spec(policy).get("mode") or _DEFAULT_MODE)
 
 
-def content(policy: Object) -> str:
-    """Return the content of a policy's (or a revision's) spec: what a revision of its own is made for."""
-    return f"{mode(policy)}\n{spec(policy).get('text', '')}"
-
-
 def content_hash(policy: Object) -> str:
-    """Return the SHA-256 of a revision's content, in lower-case hexadecimal."""
-    return hashlib.sha256(content(policy).encode()).hexdigest()
+    """Return the SHA-256 of a policy's (or a revision's) content, in lower-case hexadecimal.
+
+    The content is mode and text: what a revision of its own is made for. The text of a policy that includes others of
+    its namespace has their clauses in place. The monitor's parser makes it, and the status keeps its hash.
+    """
+    composed = status(policy).get("composed") or {}
+    if composed.get("generation") == generation(policy):
+        return str(composed["hash"])
+    return _hash(policy, str(spec(policy).get("text", "")))
+
+
+def _hash(policy: Object, text: str) -> str:
+    return hashlib.sha256(f"{mode(policy)}\n{text}".encode()).hexdigest()
+
+
+def _composed(policy: Object, text: str) -> Object:
+    """Return a policy whose status says what its content is; ``text`` is empty if it includes no other policy."""
+    known = {key: value for key, value in status(policy).items() if key != "composed"}
+    if text:
+        known["composed"] = {"generation": generation(policy), "hash": _hash(policy, text)}
+    return {**policy, "status": known}
 
 
 def revision_name(policy: Object) -> str:
@@ -112,19 +127,22 @@ def reconcile(
     *,
     problem: str | None,
     parameters: Sequence[str],
+    composed: str,
+    missing: bool,
     used: bool,
     seal: Seal,
     now: datetime,
 ) -> Plan:
     """Reconcile a policy's revisions and the operator's part of its status.
 
-    ``problem`` is what is wrong with the policy (empty: nothing; None: not yet checked); ``used`` says whether a
-    pipeline names it.
+    ``problem`` is what is wrong with the policy (empty: nothing; None: not yet checked), ``missing`` says that it is
+    only a policy that it includes. ``composed`` is its text with the clauses of others, if it includes any; ``used``
+    says whether a pipeline names it.
     """
     plan = Plan()
     if deleting(policy):
         return plan  # its revisions are deleted with it
-    accepted = _accepted(problem)
+    accepted = _accepted(problem, missing=missing)
     if conditions.unsaid(policy, accepted, now):
         plan.add(Requeue(conditions.UNSAID_SECONDS))
         return plan
@@ -134,31 +152,31 @@ def reconcile(
     forged = inventory.forged(namespace(policy))
     taken = any(name(other) == revision_name(policy) and deleting(other) for other in forged)
     if problem == "":
-        latest = _keep_history(plan, policy, revisions, latest, None if taken else seal)
+        policy = _composed(policy, composed)
+        make = partial(revision, policy, seal=seal, composed=composed)
+        latest = _keep_history(plan, policy, revisions, latest, None if taken else make)
     _put_forged_aside(plan, policy, forged, replace=problem == "")
     ready = _ready(policy, accepted, used=used, taken=taken)
     if problem:
-        plan.add(Emit(policy, WARNING, "Invalid", problem))
-    plan.add(
-        SetStatus(
-            policy,
-            WRITER,
-            {
-                "observedGeneration": generation(policy),
-                "latestRevision": latest,
-                "parameters": list(parameters),
-                "conditions": conditions.render(policy, [accepted, ready], now),
-            },
-        )
-    )
+        plan.add(Emit(policy, WARNING, accepted.reason, problem))
+    values = {
+        "observedGeneration": generation(policy),
+        "latestRevision": latest,
+        "parameters": list(parameters),
+        "conditions": conditions.render(policy, [accepted, ready], now),
+    }
+    if "composed" in status(policy):
+        values["composed"] = status(policy)["composed"]
+    plan.add(SetStatus(policy, WRITER, values))
     return plan
 
 
-def _accepted(problem: str | None) -> Condition:
+def _accepted(problem: str | None, *, missing: bool) -> Condition:
     if problem is None:
         return Condition("Accepted", UNKNOWN, "Checking", "the policy is being checked")
     if problem:
-        return Condition("Accepted", FALSE, "Invalid", f"{problem}. What was in force before stays in force")
+        reason = "IncludeMissing" if missing else "Invalid"
+        return Condition("Accepted", FALSE, reason, f"{problem}. What was in force before stays in force")
     return Condition("Accepted", TRUE, "Accepted", "the policy's text is valid")
 
 
@@ -178,15 +196,17 @@ def _ready(policy: Object, accepted: Condition, *, used: bool, taken: bool) -> C
     return Condition("Ready", rollout["status"], rollout["reason"], rollout["message"])
 
 
-def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal | None) -> int:
+def _keep_history(
+    plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, make: Callable[[int], dict[str, Any]] | None
+) -> int:
     """Add the revision with the present content and delete the oldest; return the highest number.
 
-    Without a seal nothing is added: another object still has the name.
+    ``make`` makes the revision with a number; without it nothing is added: another object still has the name.
     """
     present = revision_name(policy)
-    if seal is not None and present not in {name(revision) for revision in revisions}:
+    if make is not None and present not in {name(revision) for revision in revisions}:
         latest += 1
-        plan.add(Create(revision(policy, latest, seal)))
+        plan.add(Create(make(latest)))
     known = status(policy)
     kept = {present, *(known.get(field) for field in ("stableRevision", "candidateRevision", "rejectedRevision"))}
     spare = sorted(
@@ -221,8 +241,8 @@ def _blocked(policy: Object) -> str:
     )
 
 
-def revision(policy: Object, number: int, seal: Seal) -> dict[str, Any]:
-    """Make the PolicyRevision of a policy's present content."""
+def revision(policy: Object, number: int, seal: Seal, composed: str = "") -> dict[str, Any]:
+    """Make the PolicyRevision of a policy's present content; ``composed`` is its text if it includes others."""
     return seal.put_on(
         {
             "apiVersion": API_VERSION,
@@ -237,7 +257,7 @@ def revision(policy: Object, number: int, seal: Seal) -> dict[str, Any]:
                 "revision": number,
                 "hash": content_hash(policy),
                 "mode": mode(policy),
-                "text": spec(policy)["text"],
+                "text": composed or spec(policy)["text"],
             },
         }
     )

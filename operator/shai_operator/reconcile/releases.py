@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import addresses, bundles, policies, references, sources, tenancy
+from shai_operator.reconcile import addresses, bundles, choices, policies, references, sources, tenancy
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import (
     API_VERSION,
@@ -122,7 +122,7 @@ def holds(release: Release, pipeline: Object, inventory: Inventory) -> bool:
     for called in references.policies(pipeline, inventory):
         held = release.objects.get(("Policy", called))
         policy = inventory.find("Policy", namespace(pipeline), called)
-        if held is None or policy is None or policies.content(held) != policies.content(policy):
+        if held is None or policy is None or policies.content_hash(held) != policies.content_hash(policy):
             return False
     return True
 
@@ -141,7 +141,7 @@ def _begun(share: Share) -> bool:
 def forbidden(share: Share, release: Release) -> frozenset[str]:
     """Return the pipelines of a release that a pool does not allow.
 
-    The cause is the namespace, a mode, a runtime, an address, or a store.
+    The cause is the namespace, a mode, a runtime, an address, choices, or a store.
     """
     pipelines = release.of_kind("Pipeline")
     if release.namespace == share.tenant.name:
@@ -234,6 +234,7 @@ def _refused(share: Share, pipeline: Object, known: Inventory) -> bool:
         tenancy.mode_refusal(share.pool, [references.mode(pipeline)], tried)
         or tenancy.runtime_refusal(share.pool, references.existing_tasks(pipeline, known))
         or addresses.refusal(share.pool, share.tenant, pipeline)
+        or choices.refusal(share.pool, share.tenant, pipeline)
         or sources.store_refusal(share.pool, pipeline)
     )
 

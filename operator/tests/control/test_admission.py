@@ -103,13 +103,16 @@ async def test_a_text_is_linted(caller: Caller) -> None:
     ]
 
 
-async def test_a_policy_includes_those_of_the_library_only(caller: Caller) -> None:
-    """Revisions of policies are rolled out by themselves: a text must not change with that of another object."""
+async def test_a_policy_may_include_what_is_applied_later(caller: Caller) -> None:
     library = (await caller.ask(review(text='policy p includes library/private("alice") { }')))[1]
     assert library["allowed"], library
     other = (await caller.ask(review(text='policy p includes other("alice") { }')))[1]
-    assert not other["allowed"]
-    assert "spec.text:1:19: it includes policy other, another object" in other["status"]["message"]
+    assert other["allowed"], other
+    wrong = (await caller.ask(review(text='policy p includes other("alice") { read :- maybe(). }')))[1]
+    assert not wrong["allowed"], "its own text is checked nevertheless"
+    itself = (await caller.ask(review(text="policy p includes p { read :- true. }")))[1]
+    assert not itself["allowed"]
+    assert "includes itself" in itself["status"]["message"]
 
 
 @pytest.mark.parametrize(

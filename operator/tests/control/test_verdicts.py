@@ -32,7 +32,7 @@ async def checked(known: Inventory, asked: list[str] | None = None) -> Verdicts:
         del alone
         if asked is not None:
             asked[:] = [name(obj) for obj in objects]
-        return SimpleNamespace(problems=(), parameters={})
+        return SimpleNamespace(problems=(), parameters={}, composed={})
 
     loop = Loop(known, cast("Executor", None))
     validator = cast("Validator", SimpleNamespace(check=check))

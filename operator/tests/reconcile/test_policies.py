@@ -33,9 +33,26 @@ def created_at(moment: datetime) -> dict[str, Any]:
     return {**made, "metadata": {**made["metadata"], "creationTimestamp": timestamp(moment)}}
 
 
-def reconcile(obj: dict[str, Any], revisions: list[Any], problem: str | None = "", *, used: bool = True) -> Plan:
-    known = inventory(*revisions)
-    return policies.reconcile(obj, known, problem=problem, parameters=("owner",), used=used, seal=SEAL, now=NOW)
+def reconcile(
+    obj: dict[str, Any],
+    revisions: list[Any],
+    problem: str | None = "",
+    *,
+    used: bool = True,
+    composed: str = "",
+    missing: bool = False,
+) -> Plan:
+    return policies.reconcile(
+        obj,
+        inventory(*revisions),
+        problem=problem,
+        parameters=("owner",),
+        composed=composed,
+        missing=missing,
+        used=used,
+        seal=SEAL,
+        now=NOW,
+    )
 
 
 def created(plan: Plan) -> list[dict[str, Any]]:
@@ -80,6 +97,65 @@ def test_another_mode_is_another_revision() -> None:
     revisions = [stored(body) for body in created(reconcile(policy(), []))]
     (body,) = created(reconcile(policy(spec={"mode": "Audit"}), revisions))
     assert (body["spec"]["revision"], body["spec"]["mode"]) == (2, "Audit")
+
+
+INCLUDING = "policy friends includes base { }"
+FIRST, SECOND = "policy friends {\n  read :- true.\n}\n", 'policy friends {\n  read :- sKeyIs("ada").\n}\n'
+
+
+def taken(obj: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    """Return a policy with the status of a plan."""
+    return {**obj, "status": {**obj.get("status", {}), **status(plan)}}
+
+
+def test_a_policy_with_the_clauses_of_others_has_revisions_that_need_no_other() -> None:
+    obj = policy(INCLUDING)
+    plan = reconcile(obj, [], composed=FIRST)
+    (first,) = created(plan)
+    assert first["spec"]["text"] == FIRST
+    assert policies.genuine(first, SEAL)
+    obj = taken(obj, plan)
+    assert policies.revision_name(obj) == first["metadata"]["name"]
+    assert policies.effective_revision(obj, inventory(stored(first))) == stored(first)
+    assert created(reconcile(obj, [stored(first)], composed=FIRST)) == []
+
+
+def test_what_changes_a_policy_that_is_included_makes_a_revision_of_those_that_include_it() -> None:
+    obj = policy(INCLUDING)
+    plan = reconcile(obj, [], composed=FIRST)
+    (first,) = created(plan)
+    obj = taken(obj, plan)
+    assert policies.effective_revision(obj, inventory(stored(first))) == stored(first), "until it is checked"
+    plan = reconcile(obj, [stored(first)], composed=SECOND)
+    (second,) = created(plan)
+    assert (second["spec"]["revision"], second["spec"]["text"]) == (2, SECOND)
+    after = taken(obj, plan)
+    both = inventory(stored(first), stored(second))
+    assert policies.effective_revision(after, both) == stored(second)
+    rejected = {**after, "status": {**after["status"], "rejectedRevision": second["metadata"]["name"],
+                                    "stableRevision": first["metadata"]["name"]}}  # fmt: skip
+    assert policies.effective_revision(rejected, both) == stored(first)
+
+
+@pytest.mark.parametrize(("missing", "reason"), [(True, "IncludeMissing"), (False, "Invalid")])
+def test_what_a_policy_included_may_go_and_what_was_in_force_stays(*, missing: bool, reason: str) -> None:
+    obj = policy(INCLUDING)
+    plan = reconcile(obj, [], composed=FIRST)
+    (first,) = created(plan)
+    obj = taken(obj, plan)
+    plan = reconcile(obj, [stored(first)], "there is no policy base to include", missing=missing)
+    assert created(plan) == []
+    assert conditions(plan)["Accepted"] == ("False", reason)
+    assert policies.effective_revision(taken(obj, plan), inventory(stored(first))) == stored(first)
+
+
+def test_a_policy_that_includes_others_no_longer_is_its_own_text() -> None:
+    obj = policy(INCLUDING)
+    obj = taken(obj, reconcile(obj, [], composed=FIRST))
+    changed = {**obj, "metadata": {**obj["metadata"], "generation": 4}, "spec": {"text": SECOND}}
+    plan = reconcile(changed, [])
+    assert [body["spec"]["text"] for body in created(plan)] == [SECOND]
+    assert "composed" not in status(plan)
 
 
 def test_an_invalid_policy_gets_no_revision_and_says_why() -> None:

@@ -104,7 +104,15 @@ class ReadyWorld(World):
             plan = definitions.pipeline(obj, verdicts, self.known, self.now)
         else:
             plan = policies.reconcile(
-                obj, self.known, problem="" if current else None, parameters=(), used=True, seal=SEAL, now=self.now
+                obj,
+                self.known,
+                problem="" if current else None,
+                parameters=(),
+                composed="",
+                missing=False,
+                used=True,
+                seal=SEAL,
+                now=self.now,
             )
         for action in plan.actions:
             self.carry_out(action)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shai_operator.reconcile import bundles, policies, releases, shares
+from shai_operator.reconcile.actions import Create
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
 from shai_operator.reconcile.rollout_state import Settings, Step
 from shai_operator.reconcile.shares import Share
-from tests.reconcile.builders import FOR_SEARCH, OWNED, inventory, refused, resource, revision, tenant
+from tests.reconcile.builders import FOR_SEARCH, OWNED, SEAL, inventory, refused, resource, revision, tenant, written
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -250,6 +252,62 @@ def test_an_address_that_is_no_longer_the_pool_s_does_not_stay() -> None:
     assert (objects(built), [condition.reason for condition in built.left_out.values()]) == (
         set(),
         ["AddressNotAllowed"],
+    )
+
+
+def including(text: str) -> tuple[Object, Object]:
+    """Return a policy that includes another one, with the text that this gives it, and its revision."""
+    obj = policy("public", "policy public includes base { }")
+    plan = policies.reconcile(
+        obj,
+        inventory(),
+        problem="",
+        parameters=(),
+        composed=text,
+        missing=False,
+        used=True,
+        seal=SEAL,
+        now=datetime(2026, 6, 1, tzinfo=UTC),
+    )
+    (made,) = (dict(action.body) for action in plan.actions if isinstance(action, Create))
+    return {**obj, "status": written(plan)}, made
+
+
+def test_a_change_of_an_included_policy_rolls_out_those_that_include_it() -> None:
+    rest = [WORKER, revision(WORKER), task("search", "worker"), SYSE]
+    (before, first), (after, second) = including("policy public { read :- true. }\n"), including("policy public { }\n")
+    assert before["spec"] == after["spec"], "it is the other one that has changed"
+    stable = build(before, first, *rest).release
+    assert stable is not None
+    assert stable.objects["Policy", "public"]["spec"]["text"] == "policy public { read :- true. }\n"
+    assert releases.holds(stable, SYSE, inventory(before, first, *rest))
+    changed = inventory(after, first, second, *rest)
+    assert not releases.holds(stable, SYSE, changed)
+    candidate = build(after, first, second, *rest, stable=stable).release
+    assert candidate is not None
+    assert candidate.objects["Policy", "public"]["spec"]["text"] == "policy public { }\n"
+    assert bundles.changed_policies(stable, candidate) == ("public",)
+
+
+def test_a_second_member_takes_out_a_pipeline_with_choices() -> None:
+    """Its documents would be under the policies of their paths there, whatever their owners have chosen."""
+    chosen = [{"by": "alice", "policy": {"name": "library/private", "arguments": {"owner": "alice"}}}]
+    documents = {"name": "documents", "kind": "file", "paths": [{"path": "/a/**", "choices": chosen}]}
+    line = resource("Pipeline", "syse", {"tasks": ["search"], "conduits": [documents]})
+    one, two = (
+        {
+            **resource("JailPool", "default", FOR_SEARCH),
+            "status": {"members": [{"name": str(i), **OWNED} for i in range(n)]},
+        }
+        for n in (1, 2)
+    )
+    stable = build(line, task("search"), one).release
+    assert stable is not None
+    assert build(line, task("search"), one, stable=stable).release == stable
+    built = build(line, task("search"), two, stable=stable)
+    assert (objects(built), [condition.reason for condition in built.left_out.values()]) == (
+        set(),
+        ["ChoicesNotShared"],
     )
 
 

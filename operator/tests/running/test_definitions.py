@@ -90,6 +90,34 @@ def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster,
     assert "nope" in done.stderr
 
 
+def test_a_policy_includes_others_of_its_namespace_in_whatever_order_they_come(
+    devcluster: Cluster, namespace: str, new_namespace: Callable[[], str]
+) -> None:
+    def text() -> str:
+        listed = json.loads(devcluster.kubectl("-n", namespace, "get", "policyrevisions", "-o", "json"))["items"]
+        own = [one["spec"] for one in listed if one["spec"]["policy"] == "p"]
+        return str(max(own, key=lambda one: int(one["revision"]))["text"]) if own else ""
+
+    base = 'policy base {{ read :- sKeyIs("{name}"). }}'
+    apply_all(devcluster, new_namespace(), policy("base", base.format(name="stranger")))
+    apply_all(devcluster, namespace, policy("p", "policy p includes base { }"))
+    found = await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("False", "IncludeMissing"))
+    assert "there is no policy base to include" in message(found, "Accepted")
+    for person in ("ada", "bob"):
+        apply_all(devcluster, namespace, policy("base", base.format(name=person)))
+        want = f'policy p {{\n  read :- sKeyIs("{person}").\n}}\n'
+        until(lambda want=want: text() == want, f"its revision is {want}; it is {text()}")
+    await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+    apply_all(devcluster, namespace, policy("base", "policy base includes p { }"))
+    await_condition(devcluster, "Policy", namespace, "base", "Accepted", ("False", "Invalid"))
+    found = await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("False", "Invalid"))
+    assert "includes" in message(found, "Accepted")
+    assert "bob" in text(), "what was in force stays"
+    devcluster.kubectl("-n", namespace, "delete", "policy", "base")
+    await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("False", "IncludeMissing"))
+    assert "bob" in text()
+
+
 def test_a_threshold_that_cannot_be_read_is_refused_with_its_place(devcluster: Cluster, namespace: str) -> None:
     good = resource("Benchmark", "cost", pipeline="p", thresholds=["overhead>5%"])
     bad = resource("Benchmark", "cost", pipeline="p", thresholds=["overhead>5%", "p99>5%", 'p50 "><script>'])

@@ -16,8 +16,7 @@ import (
 type ValidateRequest struct {
 	Sources []manifest.Source `json:"sources"`
 	// Alone says that the objects are checked by themselves: it is no error then if they
-	// refer to objects that are not among them. A policy must not include another object then:
-	// its text would mean something else whenever that one changes.
+	// refer to objects that are not among them, but for policies that others include.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -29,6 +28,9 @@ type Validation struct {
 	ErrorTotal int                 `json:"errorTotal"`
 	Parameters map[string][]string `json:"parameters"` // of each policy without an error
 	Warnings   []Finding           `json:"warnings"`   // at most 1000
+	// Composed has the text of each policy that includes another one of these objects, with the
+	// clauses of that one in place.
+	Composed map[string]string `json:"composed,omitempty"`
 }
 
 // Finding is an error or warning about one object. Places count from 1, columns in bytes.
@@ -93,19 +95,17 @@ func validate(request ValidateRequest) (result Validation, err error) {
 			err = fmt.Errorf("bug: check manifests: %v\n%s", mistake, debug.Stack())
 		}
 	}()
-	report, err := manifest.Parse(request.Sources...).Report()
+	report, err := manifest.Parse(request.Sources...).ReportComposed()
 	if err != nil {
 		return Validation{}, err
 	}
-	result = Validation{Errors: []Finding{}, Parameters: report.Parameters, Warnings: []Finding{}}
+	result = Validation{Errors: []Finding{}, Parameters: report.Parameters, Warnings: []Finding{},
+		Composed: report.Composed}
 	if report.Bundle != nil {
 		result.Hash = report.Bundle.Hash()
 	}
-	if request.Alone {
-		report.Errors = append(report.Errors, report.Composed...)
-	}
 	for _, one := range report.Errors {
-		if request.Alone && one.Code == manifest.Reference {
+		if request.Alone && one.Code == manifest.Reference && one.Lint != policy.CodeMissing {
 			continue
 		}
 		if result.ErrorTotal++; result.ErrorTotal <= maxFindings {
