@@ -17,6 +17,7 @@ _RUN_NAME_LENGTH = 76
 """A run on a change has its pipeline's name with a hyphen and twelve digits of the bundle's hash."""
 
 _ACCESSES_LISTED, _WARNINGS_LISTED, _CAUSES = 64, 20, 3
+_SHARDS = 64
 _SHORT = 256
 """Characters of a text in a list that may have hundreds."""
 
@@ -29,6 +30,35 @@ def _scope(default: str) -> Schema:
         default=default,
     )
 
+
+def _shards() -> Schema:
+    return record(
+        "Divides the run among pods of a Job in the namespace shai-analysis, for each member in turn. Left out: each "
+        "member analyses by itself. This needs deploy/shards and a cluster that runs pods.",
+        {
+            "count": number(
+                "The number of pods for a member; each analyses an equal part of the instances.", least=1, most=_SHARDS
+            ),
+            "cpuMillicores": number(
+                "Processor time that is reserved for each pod, in thousandths of a processor.",
+                least=10,
+                most=1048576,
+                default=1000,
+            ),
+            "memoryMegabytes": number(
+                "Memory of each pod, reserved and at most, in megabytes of 1,048,576 bytes.",
+                least=64,
+                most=1048576,
+                default=2048,
+            ),
+        },
+        required=("count",),
+    )
+
+
+_SHARDED = rule(
+    "!has(self.shards) || self.scope == 'All'", "shards divide the analysis of all instances: leave scope at All"
+)
 
 _SCHEDULE = rule(
     "self.matches('^[0-9A-Za-z*/,#-]+( [0-9A-Za-z*/,#-]+){4}$')",
@@ -82,8 +112,10 @@ OFFLINE_ANALYSIS = Resource(
             "successfulRunsHistoryLimit": number("The number of successful runs to keep.", most=100, default=3),
             "failedRunsHistoryLimit": number("The number of other finished runs to keep.", most=100, default=1),
             "deadlineSeconds": number("The time limit of a run, in seconds.", least=1, most=_DAY, default=3600),
+            "shards": _shards(),
         },
         required=("pipeline", "schedule"),
+        rules=(_SHARDED,),
     ),
     status={
         "active": items(
@@ -132,7 +164,7 @@ _MEMBER = record(
         "classes": number("The number of classes of conduits."),
         "instances": number("The number of analysed instances."),
         "durationMilliseconds": number("Its duration, in milliseconds."),
-        "message": text("Why it failed, or takes no part.", longest=1024, shortest=0),
+        "message": text("Why it failed, takes no part, or waits.", longest=1024, shortest=0),
     },
     required=("name",),
 )
@@ -212,9 +244,15 @@ ANALYSIS_RUN = Resource(
                 "Hash of the bundle to analyse; if the bundle is replaced, the run ends as Superseded."
             ),
             "deadlineSeconds": number("The time limit, in seconds.", least=1, most=_DAY, default=3600),
+            "shards": _shards(),
         },
         required=("pipeline",),
         rules=(
+            _SHARDED,
+            rule(
+                "!has(self.shards) || !self.full",
+                "a run in shards uses no earlier results, but for accesses that were learnt since: leave full out",
+            ),
             immutable("make another run"),
             rule(
                 "self.trigger != 'Schedule' || (has(self.scheduledTime) && has(self.offlineAnalysis))",
@@ -235,7 +273,7 @@ ANALYSIS_RUN = Resource(
             "The progress of all members together.",
             {
                 "phase": text(
-                    "The phase of the slowest member: conduits, classes, instances or views.",
+                    "The phase of the slowest member: conduits, classes, instances or views; shards, if in shards.",
                     longest=64,
                     shortest=0,
                 ),

@@ -395,6 +395,7 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ('spec.scope: Unsupported value: "all"', (("scope", "all"),)),
         ("deadlineSeconds in body should be greater than or equal to 1", (("deadlineSeconds", 0),)),
         ("startingDeadlineSeconds in body should be greater than or equal to 1", (("startingDeadlineSeconds", 0),)),
+        ("leave scope at All", (("shards", {"count": 2}), ("scope", "Active"))),
     ],
     "MemberReading": [
         ("give one of log, explain and audit", (("log", ABSENT),)),
@@ -414,6 +415,12 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("scheduledTime belongs to trigger Schedule", (("scheduledTime", "2026-03-01T12:00:00Z"),)),
         ("scheduledTime in body must be of type date-time", (("scheduledTime", "noon"),)),
         ("spec.bundle in body should match", (("bundle", "g" * 64),)),
+        ("leave scope at All", (("shards", {"count": 2}), ("scope", "Active"))),
+        ("leave full out", (("shards", {"count": 2}), ("full", True))),
+        ("spec.shards.count in body should be less than or equal to 64", (("shards", {"count": 65}),)),
+        ("spec.shards.count in body should be greater than or equal to 1", (("shards", {"count": 0}),)),
+        ("spec.shards.count: Required value", (("shards", {}),)),
+        ('unknown field "spec.shards.image"', (("shards", {"count": 2, "image": "example.org/mine"}),)),
     ],
     "Benchmark": [
         ("baseline is missing", (("modes", ["dynamic", "shai"]),)),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDERS = (
     "crds", "crds/examples/kinds", "crds/examples/minimal", "crds/examples/syse", "deploy", "deploy/monitoring",
-    "deploy/monitoring/services", "deploy/benchmarks",
+    "deploy/monitoring/services", "deploy/benchmarks", "deploy/shards",
 )  # fmt: skip
 _FOREIGN = Path(__file__).parent / "schemas"
 """What is used of kinds that are not served here: those of the Prometheus operator."""

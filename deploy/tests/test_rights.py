@@ -151,19 +151,19 @@ def test_the_example_lets_it_read_one_key(deployed: Cluster) -> None:
     until(lambda: not may(deployed, "get", "secrets/example-login", OWN), "the right is gone with the example")
 
 
-def test_jobs_are_made_in_a_namespace_of_their_own(deployed: Cluster) -> None:
-    """What deploy/benchmarks adds, for pods that generate load."""
-    load = "shai-load"
-    deployed.kubectl("apply", "--server-side", "--validate=strict", "-k", str(ROOT / "deploy" / "benchmarks"))
-    until(lambda: may(deployed, "create", "jobs.batch", load), "the authorizer knows the role")
+@pytest.mark.parametrize(("folder", "space"), [("benchmarks", "shai-load"), ("shards", "shai-analysis")])
+def test_jobs_are_made_in_a_namespace_of_their_own(deployed: Cluster, folder: str, space: str) -> None:
+    """What deploy/benchmarks and deploy/shards add, for pods that generate load or analyse."""
+    deployed.kubectl("apply", "--server-side", "--validate=strict", "-k", str(ROOT / "deploy" / folder))
+    until(lambda: may(deployed, "create", "jobs.batch", space), "the authorizer knows the role")
     for verb in ("create", "get", "patch", "delete"):
-        assert may(deployed, verb, "jobs.batch", load)
+        assert may(deployed, verb, "jobs.batch", space)
         assert not may(deployed, verb, "jobs.batch", OWN), "their pods could read the Secrets there"
         assert not may(deployed, verb, "jobs.batch", OTHER)
-    assert may(deployed, "create", "secrets", load)
-    assert may(deployed, "create", "networkpolicies.networking.k8s.io", load)
+    assert may(deployed, "create", "secrets", space)
+    assert may(deployed, "create", "networkpolicies.networking.k8s.io", space)
     for verb in ("get", "list", "delete"):
-        assert not may(deployed, verb, "secrets", load)
+        assert not may(deployed, verb, "secrets", space)
     for verb in ("create", "get", "list"):
-        assert not may(deployed, verb, "pods", load)
-    assert not may(deployed, "create", "pods/exec", load)
+        assert not may(deployed, verb, "pods", space)
+    assert not may(deployed, "create", "pods/exec", space)

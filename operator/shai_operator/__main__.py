@@ -66,6 +66,13 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--load-host", type=ip_address, default="127.0.0.1", help="at which those pods reach this operator"
     )
+    run.add_argument("--shard-image", default="", help="of pods that compute shards of analyses: this operator's own")
+    run.add_argument(
+        "--shard-host", type=ip_address, default="127.0.0.1", help="at which those pods reach this operator"
+    )
+    run.add_argument(
+        "--shard-megabytes", type=int, default=512, metavar="MIB", help="the largest work of an analysis in shards"
+    )
     run.add_argument(
         "--webhook-owner", default="", metavar="CLUSTERROLE", help="with which webhooks that it makes are deleted"
     )
@@ -183,6 +190,9 @@ def _settings(options: argparse.Namespace, base: Path, runtime: Path) -> Setting
         host_python=options.host_python,
         load_image=options.load_image,
         load_host=str(options.load_host),
+        shard_image=options.shard_image,
+        shard_host=str(options.shard_host),
+        shard_megabytes=options.shard_megabytes,
         webhook_owner=options.webhook_owner,
         lease_seconds=options.lease_seconds,
         workers=options.workers,

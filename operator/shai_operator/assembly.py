@@ -33,6 +33,7 @@ from shai_operator.control.run_controller import RunController
 from shai_operator.control.scrape_directory import ScrapeDirectory
 from shai_operator.control.scraping import Scraping, StandbyTargets
 from shai_operator.control.services import Services
+from shai_operator.control.sharding import Sharding
 from shai_operator.control.stored import Stored
 from shai_operator.control.task_run_controller import TaskRunController
 from shai_operator.control.task_runner import TaskRunner
@@ -159,7 +160,7 @@ async def _lead(
             DefinitionController(loop, verdicts, executor, seal),
         ),
         "OfflineAnalysis": AnalysisController(loop, executor),
-        "AnalysisRun": RunController(loop, executor, jobs, pools),
+        "AnalysisRun": RunController(loop, executor, jobs, pools, Sharding(cluster, settings, root)),
         "TaskRun": TaskRunController(loop, executor, jobs, pools, runner),
         "MemberReading": MemberReadingController(loop, executor, jobs, pools),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),

@@ -105,9 +105,7 @@ class MemberObserver:
 
     def client(self, name: str) -> MonitorClient:
         """Return the client of a member's monitor; MonitorUnreachableError when its address is not known."""
-        endpoint = self._endpoints.get(name)
-        if endpoint is None:
-            raise MonitorUnreachableError(f"member {name} has no address yet")
+        endpoint = self.endpoint(name)
         seen = self.of(name)
         connection = endpoint, self._tls.context()
         if seen.client is None or seen.connection != connection:
@@ -116,6 +114,13 @@ class MemberObserver:
             seen.client = MonitorClient(address=endpoint, tls=connection[1], apart=apart.members())
             seen.connection = connection
         return seen.client
+
+    def endpoint(self, name: str) -> str:
+        """Return the address of a member's monitor; MonitorUnreachableError when it is not known."""
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            raise MonitorUnreachableError(f"member {name} has no address yet")
+        return endpoint
 
     def began(self, name: str, kind: str, job: Job) -> None:
         """Store the job that works on a member from now on.

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shai_operator.control.jobs import CancelledError
+from shai_operator.control.sharding import ShardingError, Subject
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.reconcile import references, results, runs, shares
 from shai_operator.reconcile.objects import namespace, spec, uid
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from shai_operator.control.jobs import Job, Jobs
     from shai_operator.control.loop import Loop
     from shai_operator.control.member_observer import MemberObserver
+    from shai_operator.control.sharding import Sharding
     from shai_operator.reconcile.members import Monitor
     from shai_operator.reconcile.objects import Object, Reference
     from shai_operator.reconcile.runs import StartAnalysis
@@ -49,7 +51,8 @@ class _Asked:
 class RunController:
     """The controller of AnalysisRuns."""
 
-    def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: PoolMembers) -> None:
+    def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: PoolMembers, sharding: Sharding) -> None:
+        self._sharding = sharding
         self._loop = loop
         self._executor = executor
         self._jobs = jobs
@@ -117,9 +120,19 @@ class RunController:
                 job.progress = progress
                 self._loop.queue.add_after(ref, PROGRESS_SECONDS)
 
+            def wait(why: str) -> None:
+                if why != job.waiting:
+                    job.waiting = why
+                    self._loop.queue.add_after(ref, PROGRESS_SECONDS)
+
             try:
-                client = seen.client(wanted.member)
-                request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
+                if wanted.shards is None:
+                    client = seen.client(wanted.member)
+                    request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
+                else:
+                    about = f"AnalysisRun {namespace(run)}/{ref.name}, member {wanted.member}"
+                    subject = Subject(namespace(run), wanted.pipeline, seen.endpoint(wanted.member), about)
+                    request = self._sharding.analyze(subject, wanted.shards, tell, wait)
                 return results.shortened(await job.unless_cancelled(request))
             except MonitorError as error:
                 if _lost(error):
@@ -170,9 +183,11 @@ def _followed(name: str, bundle: str, job: Job) -> MemberRun:
         phase=progress.get("phase", ""),
         done=progress.get("done", 0),
         total=progress.get("total", 0),
+        waiting=job.waiting,
     )
     if not job.done:
         return seen
+    seen = replace(seen, waiting="")
     if job.result is not None:
         return replace(seen, state=State.COMPLETE, analysis=job.result)
     return replace(seen, state=State.FAILED, error=_failure(job.error))
@@ -187,7 +202,7 @@ def _failure(error: Exception | None) -> str:
         return "the operator is being stopped"
     if isinstance(error, MonitorError) and error.unavailable:
         return "its monitor does not answer or is not ready; the operator's log has more"
-    told = isinstance(error, (MonitorError, CancelledError))
+    told = isinstance(error, (MonitorError, CancelledError, ShardingError))
     return str(error) if told else f"{type(error).__name__}; the operator's log has more"
 
 

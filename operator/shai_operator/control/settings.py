@@ -41,6 +41,12 @@ class Settings:
     """The image of the pods that generate load as Jobs; empty: none do."""
     load_host: str = "127.0.0.1"
     """The address at which those pods reach this operator."""
+    shard_image: str = ""
+    """The image of the pods that compute shards of analyses; empty: none do."""
+    shard_host: str = "127.0.0.1"
+    """The address at which those pods reach this operator."""
+    shard_megabytes: int = 512
+    """The largest work of an analysis that is given to them, in MiB."""
     webhook_owner: str = ""
     """The ClusterRole with which the webhooks are deleted, if the operator has made them; empty: they stay."""
     lease_seconds: int = DURATION_SECONDS

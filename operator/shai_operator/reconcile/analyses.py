@@ -249,7 +249,7 @@ def _change(pipeline: Object, bundle: str, run: str, analyses: list[Object]) -> 
 
 def _inherited(oa: Object) -> dict[str, Any]:
     """Return the fields that a run copies from its OfflineAnalysis."""
-    return {key: spec(oa)[key] for key in ("scope", "deadlineSeconds") if key in spec(oa)}
+    return {key: spec(oa)[key] for key in ("scope", "deadlineSeconds", "shards") if key in spec(oa)}
 
 
 def _run(owner: Object, run: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:

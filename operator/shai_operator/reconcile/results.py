@@ -49,6 +49,8 @@ class MemberRun:
     """The monitor's answer, once the state is COMPLETE: ``Analysis`` of its HTTP API."""
     error: str = ""
     """Why the state is FAILED or UNREADY, in a sentence."""
+    waiting: str = ""
+    """For what a RUNNING one waits, in a sentence."""
 
 
 def usable(members: Sequence[MemberRun]) -> list[MemberRun]:
@@ -73,8 +75,8 @@ def _row(member: MemberRun) -> dict[str, Any]:
     if member.analysis is not None:
         values["durationMilliseconds"] = _milliseconds(member.analysis)
         values |= {key: int(member.analysis[key]) for key in ("conduits", "classes", "instances")}
-    if member.error:
-        values["message"] = member.error[:_TEXT_LIMIT]
+    if member.error or member.waiting:
+        values["message"] = (member.error or member.waiting)[:_TEXT_LIMIT]
     return values
 
 

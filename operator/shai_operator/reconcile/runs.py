@@ -39,6 +39,17 @@ _IS_DONE = ("is done", "are done")
 
 
 @dataclass(frozen=True)
+class Shards:
+    """The pods that share a member's analysis."""
+
+    count: int
+    cpu_millicores: int
+    memory_megabytes: int
+    seconds: int
+    """Of the run's deadline."""
+
+
+@dataclass(frozen=True)
 class StartAnalysis:
     """Start an analysis on a member."""
 
@@ -46,6 +57,8 @@ class StartAnalysis:
     pipeline: str
     scope: str
     full: bool
+    shards: Shards | None = None
+    """None: the member analyses by itself."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +196,13 @@ def _go_on(decision: Decision, seen: _Seen) -> None:
     for member in taking_part:
         if member.state == State.PENDING:
             decision.requests.append(
-                StartAnalysis(member.name, wanted["pipeline"], wanted.get("scope", "All"), bool(wanted.get("full")))
+                StartAnalysis(
+                    member.name,
+                    wanted["pipeline"],
+                    wanted.get("scope", "All"),
+                    bool(wanted.get("full")),
+                    _shards(wanted),
+                )
             )
     if taking_part:
         done = sum(member.state in {State.COMPLETE, State.FAILED} for member in taking_part)
@@ -194,6 +213,18 @@ def _go_on(decision: Decision, seen: _Seen) -> None:
     if taking_part:
         values["startTime"] = status(seen.run).get("startTime") or timestamp(seen.now)
     decision.plan.add(SetStatus(seen.run, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
+
+
+def _shards(wanted: Mapping[str, Any]) -> Shards | None:
+    asked = wanted.get("shards")
+    if asked is None:
+        return None
+    return Shards(
+        int(asked["count"]),
+        int(asked["cpuMillicores"]),
+        int(asked["memoryMegabytes"]),
+        int(wanted.get("deadlineSeconds", _DEFAULT_DEADLINE_SECONDS)),
+    )
 
 
 def _waits_for(seen: _Seen) -> str:

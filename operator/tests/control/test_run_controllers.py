@@ -22,11 +22,14 @@ from shai_operator.control.jobs import Jobs
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import MeasuringError, Results, Slices, Subject
 from shai_operator.control.run_controller import RunController
+from shai_operator.control.sharding import ShardingError
 from shai_operator.monitors.client import MonitorClient
+from shai_operator.monitors.errors import MonitorError
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
 from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import Inventory, Reference, reference, status
+from shai_operator.reconcile.runs import Shards
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
 from tests.control.queues import idle
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from shai_operator.control.executor import Executor
     from shai_operator.control.member_observer import MemberObserver
     from shai_operator.control.release_store import ReleaseStore
+    from shai_operator.control.sharding import Sharding
+    from shai_operator.control.sharding import Subject as SharedSubject
     from shai_operator.reconcile.objects import Object
 
 ANALYSIS_JOB, BENCHMARK_JOB = "analysis/uid-one/main-0", "benchmark/uid-cost"
@@ -85,6 +90,26 @@ class Written:
     def forget(self, _: Object) -> None: ...
 
 
+class Sharded:
+    """Stands for the pods of shards."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Shards]] = []
+        self.answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def analyze(
+        self,
+        subject: SharedSubject,
+        shards: Shards,
+        progress: Callable[[Mapping[str, Any]], None],
+        waiting: Callable[[str], None],
+    ) -> dict[str, Any]:
+        self.asked.append((subject.namespace, subject.endpoint, shards))
+        progress({"phase": "shards", "done": 1, "total": 2})
+        waiting("1 of 2 pods of its Job have begun")
+        return await self.answer
+
+
 @dataclass
 class World:
     """A pool with one member, and the answers of its monitor."""
@@ -102,6 +127,7 @@ class World:
         self.written = Written(self.inventory)
         self.loop = Loop(self.inventory, cast("Executor", self.written))
         self.jobs = Jobs()
+        self.sharding = Sharded()
         ready = [condition("Ready", "True"), condition("Analyzed", "True")]
         self.put(space("search"))
         self.put(resource("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
@@ -124,7 +150,9 @@ class World:
     def members(self, pool: str) -> MemberObserver | None:
         if not pool:
             return None
-        seen = SimpleNamespace(of=lambda _: self, client=lambda _: self.client, look_now=self.look_now)
+        seen = SimpleNamespace(
+            of=lambda _: self, client=lambda _: self.client, endpoint=lambda _: "192.0.2.1:1", look_now=self.look_now
+        )
         return cast("MemberObserver", seen)
 
     def look_now(self) -> None:
@@ -172,7 +200,9 @@ def run(**metadata: Any) -> Object:
 
 
 def runs(world: World) -> RunController:
-    return RunController(world.loop, cast("Executor", world.written), world.jobs, world)
+    return RunController(
+        world.loop, cast("Executor", world.written), world.jobs, world, cast("Sharding", world.sharding)
+    )
 
 
 async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) -> None:
@@ -194,6 +224,42 @@ async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) ->
         assert len(world.asked) == 1
         await controller.reconcile(ref)
         assert world.jobs.get(ANALYSIS_JOB) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "ended", "says"),
+    [
+        (ANALYSIS | {"accesses": []}, ("True", "Complete"), ""),
+        (ShardingError("the Job of its shards failed"), ("False", "Failed"), "main-0: the Job of its shards failed"),
+        (MonitorError("import analysis: stale", 409), ("False", "Failed"), "import analysis: stale"),
+        (ClusterError("quota of rack-2"), ("False", "Failed"), "ClusterError; the operator's log has more"),
+    ],
+    ids=["done", "failed", "refused", "not made"],
+)
+async def test_a_run_in_shards_is_not_the_member_s(
+    tmp_path: Path, answer: dict[str, Any] | Exception, ended: tuple[str, str], says: str
+) -> None:
+    async with serving(tmp_path) as world:
+        wanted = run()
+        wanted["spec"]["shards"] = {"count": 2, "cpuMillicores": 500, "memoryMegabytes": 256}
+        controller, ref = runs(world), world.put(wanted)
+        await controller.reconcile(ref)
+        await until_async(lambda: bool(world.sharding.asked))
+        assert world.sharding.asked == [("search", "192.0.2.1:1", Shards(2, 500, 256, 10**9))]
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("Unknown", "Running")
+        (row,) = status(world.inventory.get(ref) or {})["members"]
+        assert (row["done"], row["total"], row["message"]) == (1, 2, "1 of 2 pods of its Job have begun")
+        if isinstance(answer, Exception):
+            world.sharding.answer.set_exception(answer)
+        else:
+            world.sharding.answer.set_result(answer)
+        await world.ended(ANALYSIS_JOB)
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ended
+        assert says in world.succeeded(ref)[2]
+        assert "rack-2" not in world.succeeded(ref)[2]
+        assert world.asked == [], "the member did not analyse"
 
 
 @pytest.mark.parametrize("how", ["annotation", "deletion"])
