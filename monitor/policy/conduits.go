@@ -6,13 +6,15 @@ package policy
 // number of goroutines may read it at once.
 type ConduitTable struct {
 	byName map[string]*Conduit
-	byID   map[int64]*Conduit
+	dense  []*Conduit         // by number, for numbers up to that of conduits
+	sparse map[int64]*Conduit // by number, for others
 }
 
 // NewConduitTable returns a table of the given conduits. Of two with the same name or
 // number, the later one counts.
 func NewConduitTable(conduits ...Conduit) *ConduitTable {
-	t := &ConduitTable{byName: make(map[string]*Conduit), byID: make(map[int64]*Conduit)}
+	t := &ConduitTable{byName: make(map[string]*Conduit), dense: make([]*Conduit, len(conduits)+1),
+		sparse: make(map[int64]*Conduit)}
 	for _, conduit := range conduits {
 		kept := t.byName[conduit.Name]
 		if kept == nil {
@@ -20,27 +22,35 @@ func NewConduitTable(conduits ...Conduit) *ConduitTable {
 			t.byName[conduit.Name] = kept
 		}
 		*kept = conduit
-		if conduit.ID != 0 {
-			t.byID[conduit.ID] = kept
+		switch {
+		case conduit.ID == 0:
+		case t.isDense(conduit.ID):
+			t.dense[conduit.ID] = kept
+		default:
+			t.sparse[conduit.ID] = kept
 		}
 	}
 	return t
 }
 
+func (t *ConduitTable) isDense(id int64) bool { return id > 0 && id < int64(len(t.dense)) }
+
 // ConduitByName implements [Conduits].
-func (t *ConduitTable) ConduitByName(name string) (Conduit, bool) {
-	if conduit := t.byName[name]; conduit != nil {
-		return *conduit, true
-	}
-	return Conduit{}, false
-}
+func (t *ConduitTable) ConduitByName(name string) (Conduit, bool) { return found(t.byName[name]) }
 
 // ConduitByID implements [Conduits].
 func (t *ConduitTable) ConduitByID(id int64) (Conduit, bool) {
-	if conduit := t.byID[id]; conduit != nil {
-		return *conduit, true
+	if t.isDense(id) {
+		return found(t.dense[id])
 	}
-	return Conduit{}, false
+	return found(t.sparse[id])
+}
+
+func found(conduit *Conduit) (Conduit, bool) {
+	if conduit == nil {
+		return Conduit{}, false
+	}
+	return *conduit, true
 }
 
 // joined is a state of two parts.

@@ -13,6 +13,7 @@ import (
 // is decided once. The order of a clause's literals is fixed, so it is known for each of
 // them which variables have a value already.
 type program struct {
+	isReady  atomic.Bool // assembled; read before each evaluation
 	assemble sync.Once
 	code     []instruction // of all clauses; empty clauses have one that holds
 	ok       bool          // whether there is no literal that only the prover can show
@@ -94,25 +95,35 @@ type foundGroup struct {
 
 // assembled returns the rule's program.
 func (r *rule) assembled() *program {
-	r.program.assemble.Do(func() {
-		r.program.ok = true
-		for i := range r.clauses {
-			a := assembler{known: make([]bool, r.clauses[i].variables)}
-			code := joins(a.body(r.clauses[i].body), r.clauses[i].variables)
-			if len(code) == 0 {
-				code = []instruction{{op: opInvalid}}
-			}
-			for j := range code {
-				code[j].end = int32(len(r.program.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
-			}
-			for j := range code {
-				r.program.code = append(r.program.code, instruction{})
-				code[j].moveTo(&r.program.code[len(r.program.code)-1])
-			}
-			r.program.ok = r.program.ok && !a.failed
-		}
-	})
+	if r.program.isReady.Load() {
+		return &r.program
+	}
+	return r.assembledOnce()
+}
+
+func (r *rule) assembledOnce() *program {
+	r.program.assemble.Do(r.assemble)
 	return &r.program
+}
+
+func (r *rule) assemble() {
+	r.program.ok = true
+	for i := range r.clauses {
+		a := assembler{known: make([]bool, r.clauses[i].variables)}
+		code := joins(a.body(r.clauses[i].body), r.clauses[i].variables)
+		if len(code) == 0 {
+			code = []instruction{{op: opInvalid}}
+		}
+		for j := range code {
+			code[j].end = int32(len(r.program.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
+		}
+		for j := range code {
+			r.program.code = append(r.program.code, instruction{})
+			code[j].moveTo(&r.program.code[len(r.program.code)-1])
+		}
+		r.program.ok = r.program.ok && !a.failed
+	}
+	r.program.isReady.Store(true)
 }
 
 // moveTo copies everything but the cache, which is empty before the first use.
