@@ -30,7 +30,7 @@ export V ?=
 export CI ?=
 
 PYTHON := .venv/bin/python
-GO_MODULES := monitor devcluster
+GO_MODULES := monitor monitor/policybench devcluster
 # Checks of programs for FreeBSD use its operating system, here too.
 FREEBSD_GO_MODULES := monitor freebsd/init
 # It has the version of the packages.

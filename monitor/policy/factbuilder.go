@@ -14,7 +14,7 @@ type FactBuilder struct {
 	edit  *edit
 	index FactIndex
 
-	key     groupKey // of the pending rows
+	key     GroupKey // of the pending rows
 	pending []valueID
 
 	found   outcome  // of the change that is being made
@@ -29,7 +29,7 @@ func (b *FactBuilder) Add(fact Fact) error {
 		return err
 	}
 	b.begin()
-	if key := fact.key(); key != b.key {
+	if key := fact.Group(); key != b.key {
 		b.flush()
 		b.key = key
 	}
@@ -58,7 +58,7 @@ func (b *FactBuilder) flush() {
 	c := &change{key: b.key, add: slices.Collect(slices.Chunk(b.pending, b.key.width()))}
 	b.pending = nil
 	b.quiet = true
-	b.apply(map[groupKey]*change{c.key: c}, c.key)
+	b.apply(map[GroupKey]*change{c.key: c}, c.key)
 	b.quiet = false
 }
 
@@ -81,7 +81,7 @@ func (x *FactIndex) Changed(remove, add []Fact) (next *FactIndex, removed, added
 
 // change is a change of the tuples of one key: rows to remove, then rows to add.
 type change struct {
-	key         groupKey
+	key         GroupKey
 	remove, add [][]valueID
 }
 
@@ -98,10 +98,10 @@ func (b *FactBuilder) change(remove, add []Fact) (removed, added []Fact, err err
 		}
 	}
 	b.begin()
-	changes := make(map[groupKey]*change)
+	changes := make(map[GroupKey]*change)
 	of := func(fact *Fact, positioned bool) *change {
-		key := fact.key()
-		key.positioned = positioned
+		key := fact.Group()
+		key.Positioned = positioned
 		if changes[key] == nil {
 			changes[key] = &change{key: key}
 		}
@@ -117,7 +117,7 @@ func (b *FactBuilder) change(remove, add []Fact) (removed, added []Fact, err err
 		c := of(&add[i], add[i].Positioned)
 		c.add = append(c.add, b.appendRow(nil, &add[i]))
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(changes), func(k, l groupKey) int { return k.compare(&l) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(changes), func(k, l GroupKey) int { return k.Compare(&l) }) {
 		b.apply(changes, key)
 	}
 	b.unpostAll()
@@ -128,12 +128,12 @@ func (b *FactBuilder) change(remove, add []Fact) (removed, added []Fact, err err
 
 // apply applies the changes of one relation of a conduit: of its tuples without offsets, and
 // of those with offsets.
-func (b *FactBuilder) apply(changes map[groupKey]*change, key groupKey) {
+func (b *FactBuilder) apply(changes map[GroupKey]*change, key GroupKey) {
 	plain, positioned := key, key
-	plain.positioned, positioned.positioned = false, true
+	plain.Positioned, positioned.Positioned = false, true
 	bare, at := changes[plain], changes[positioned]
 	switch {
-	case key.positioned && bare != nil:
+	case key.Positioned && bare != nil:
 		return // done with those without offsets
 	case at == nil && b.index.groupOf(positioned) == nil:
 		removed, added := b.merge(bare)
@@ -150,7 +150,7 @@ func (b *FactBuilder) apply(changes map[groupKey]*change, key groupKey) {
 }
 
 // report records what was removed and added, before the numbers of values are used again.
-func (b *FactBuilder) report(key *groupKey, removed, added [][]valueID) {
+func (b *FactBuilder) report(key *GroupKey, removed, added [][]valueID) {
 	if b.quiet {
 		return
 	}
@@ -193,7 +193,7 @@ func (b *FactBuilder) merge(c *change) (removed, added [][]valueID) {
 
 // counted keeps the number of tuples, and returns what was added.
 func (b *FactBuilder) counted(c *change, removed, added [][]valueID) [][]valueID {
-	if !c.key.positioned {
+	if !c.key.Positioned {
 		b.index.size += len(added) - len(removed)
 	}
 	return added
@@ -202,12 +202,12 @@ func (b *FactBuilder) counted(c *change, removed, added [][]valueID) [][]valueID
 // insert makes the first version of a group.
 func (b *FactBuilder) insert(c *change) {
 	key := c.key
-	key.conduit, key.relation = strings.Clone(key.conduit), strings.Clone(key.relation)
+	key.Conduit, key.Relation = strings.Clone(key.Conduit), strings.Clone(key.Relation)
 	all := rows{width: key.width()}
 	all.append(slices.Concat(c.add...), true)
 	g := newFactGroup(key, 0, all)
 	g.number = b.index.groups.add(b.edit, g)
-	of := b.index.byConduit.put(b.edit, hashConduit(key.conduit), key.conduit)
+	of := b.index.byConduit.put(b.edit, hashConduit(key.Conduit), key.Conduit)
 	*of = of.with(g.number)
 	b.posted(g, c.add)
 }
@@ -227,9 +227,9 @@ func (b *FactBuilder) replace(g *factGroup, removed, added [][]valueID) {
 		return
 	}
 	x.groups.drop(b.edit, g.number)
-	of := x.byConduit.put(b.edit, hashConduit(g.key.conduit), g.key.conduit)
+	of := x.byConduit.put(b.edit, hashConduit(g.key.Conduit), g.key.Conduit)
 	if *of = of.without(g.number); len(*of) == 0 {
-		x.byConduit.remove(b.edit, hashConduit(g.key.conduit), g.key.conduit)
+		x.byConduit.remove(b.edit, hashConduit(g.key.Conduit), g.key.Conduit)
 	}
 }
 

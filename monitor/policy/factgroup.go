@@ -10,45 +10,47 @@ import (
 	"sync/atomic"
 )
 
-// groupKey identifies the tuples of one relation and arity in one conduit, or, of these, those
+// GroupKey identifies the tuples of one relation and arity in one conduit, or, of these, those
 // with an offset.
-type groupKey struct {
-	conduit, relation string
-	arity             uint8
-	positioned        bool
+type GroupKey struct {
+	Conduit, Relation string
+	Arity             uint8
+	Positioned        bool
 }
 
-func (f *Fact) key() groupKey {
-	return groupKey{f.Conduit, f.Relation, uint8(len(f.Arguments)), f.Positioned} //nolint:gosec // at most MaxArguments
+// Group returns the key of the tuples that a fact is one of.
+func (f *Fact) Group() GroupKey {
+	return GroupKey{f.Conduit, f.Relation, uint8(len(f.Arguments)), f.Positioned} //nolint:gosec // at most MaxArguments
 }
 
-func (k *groupKey) compare(other *groupKey) int {
-	order := cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation),
-		cmp.Compare(k.arity, other.arity))
+// Compare orders keys by conduit, relation and arity. Those of tuples with offsets come last.
+func (k *GroupKey) Compare(other *GroupKey) int {
+	order := cmp.Or(strings.Compare(k.Conduit, other.Conduit), strings.Compare(k.Relation, other.Relation),
+		cmp.Compare(k.Arity, other.Arity))
 	switch {
-	case order != 0 || k.positioned == other.positioned:
+	case order != 0 || k.Positioned == other.Positioned:
 		return order
-	case k.positioned:
+	case k.Positioned:
 		return 1
 	}
 	return -1
 }
 
 // first is the place of the arguments in a row: a positioned one begins with its offset.
-func (k *groupKey) first() int {
-	if k.positioned {
+func (k *GroupKey) first() int {
+	if k.Positioned {
 		return 1
 	}
 	return 0
 }
 
 // width is the length of a row. A relation without arguments has rows with a number.
-func (k *groupKey) width() int { return max(int(k.arity)+k.first(), 1) }
+func (k *GroupKey) width() int { return max(int(k.Arity)+k.first(), 1) }
 
 // factGroup holds the tuples of one key, each a row of value numbers. It is immutable, except
 // that readers add columns.
 type factGroup struct {
-	key     groupKey
+	key     GroupKey
 	number  uint32
 	count   int
 	rows    rows     // by Value.Compare
@@ -65,7 +67,7 @@ type column struct {
 // columnThreshold is the number of rows from which an index is faster than a scan.
 const columnThreshold = 64
 
-func newFactGroup(key groupKey, number uint32, rows rows) *factGroup {
+func newFactGroup(key GroupKey, number uint32, rows rows) *factGroup {
 	g := &factGroup{key: key, number: number, rows: rows, count: rows.count()}
 	if g.count >= columnThreshold && rows.width > 1 {
 		g.columns = make([]column, rows.width-1)

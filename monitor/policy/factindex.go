@@ -35,15 +35,15 @@ func (x *FactIndex) group(conduit, relation string, arity int, positioned bool) 
 	}
 	for _, number := range *of {
 		g := *x.groups.at(number)
-		if int(g.key.arity) == arity && g.key.positioned == positioned && g.key.relation == relation {
+		if int(g.key.Arity) == arity && g.key.Positioned == positioned && g.key.Relation == relation {
 			return g
 		}
 	}
 	return nil
 }
 
-func (x *FactIndex) groupOf(key groupKey) *factGroup {
-	return x.group(key.conduit, key.relation, int(key.arity), key.positioned)
+func (x *FactIndex) groupOf(key GroupKey) *factGroup {
+	return x.group(key.Conduit, key.Relation, int(key.Arity), key.Positioned)
 }
 
 // Has implements [Facts].
@@ -105,12 +105,12 @@ func (x *FactIndex) each(g *factGroup, pattern *Pattern, buffer *[MaxArguments]V
 }
 
 // fact returns the fact of a row, whose arguments it appends to buffer.
-func (x *FactIndex) fact(key *groupKey, row []valueID, buffer []Value) Fact {
-	fact := Fact{Conduit: key.conduit, Relation: key.relation, Arguments: buffer}
-	if key.positioned {
+func (x *FactIndex) fact(key *GroupKey, row []valueID, buffer []Value) Fact {
+	fact := Fact{Conduit: key.Conduit, Relation: key.Relation, Arguments: buffer}
+	if key.Positioned {
 		fact.Positioned, fact.Offset = true, x.value(row[0]).number
 	}
-	for _, id := range row[key.first() : key.first()+int(key.arity)] {
+	for _, id := range row[key.first() : key.first()+int(key.Arity)] {
 		fact.Arguments = append(fact.Arguments, x.value(id))
 	}
 	return fact
@@ -120,8 +120,8 @@ func (x *FactIndex) fact(key *groupKey, row []valueID, buffer []Value) Fact {
 // the argument that the fewest groups have, or all of the relation.
 func (x *FactIndex) candidates(pattern *Pattern) (groups []*factGroup) {
 	add := func(g *factGroup) {
-		if g != nil && g.key.relation == pattern.Relation && int(g.key.arity) == len(pattern.Arguments) &&
-			g.key.positioned == pattern.Positioned {
+		if g != nil && g.key.Relation == pattern.Relation && int(g.key.Arity) == len(pattern.Arguments) &&
+			g.key.Positioned == pattern.Positioned {
 			groups = append(groups, g)
 		}
 	}
@@ -147,7 +147,7 @@ func (x *FactIndex) candidates(pattern *Pattern) (groups []*factGroup) {
 			add(*x.groups.at(number))
 		}
 	}
-	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.compare(&b.key) })
+	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.Compare(&b.key) })
 	return groups
 }
 
@@ -158,7 +158,7 @@ func (x *FactIndex) Mentions(value Value, yield func(conduit, relation string, a
 	var groups []*factGroup
 	add := func(list numbers) {
 		for _, number := range list {
-			if g := *x.groups.at(number); !g.key.positioned {
+			if g := *x.groups.at(number); !g.key.Positioned {
 				groups = append(groups, g)
 			}
 		}
@@ -171,9 +171,9 @@ func (x *FactIndex) Mentions(value Value, yield func(conduit, relation string, a
 			add(*of)
 		}
 	}
-	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.compare(&b.key) })
+	slices.SortFunc(groups, func(a, b *factGroup) int { return a.key.Compare(&b.key) })
 	for _, g := range slices.Compact(groups) {
-		if !yield(g.key.conduit, g.key.relation, int(g.key.arity)) {
+		if !yield(g.key.Conduit, g.key.Relation, int(g.key.Arity)) {
 			return
 		}
 	}
@@ -196,7 +196,7 @@ func (x *FactIndex) All(yield func(Fact) bool) {
 		}
 		for at := (rowPlace{}); at.before(g.rows.end()); at = g.rows.next(at) {
 			fact := x.fact(&g.key, g.rows.row(at), nil)
-			if !g.key.positioned && x.isPositioned(&fact) {
+			if !g.key.Positioned && x.isPositioned(&fact) {
 				continue
 			}
 			if !yield(fact) {

@@ -226,7 +226,7 @@ func checkChange(t *rapid.T, before, after factList, removed, added []Fact) {
 func rebuilt(t *rapid.T, x *FactIndex) *FactIndex {
 	var facts []Fact
 	x.All(func(fact Fact) bool { facts = append(facts, fact); return true })
-	slices.SortFunc(facts, func(a, b Fact) int { k, l := a.key(), b.key(); return k.compare(&l) })
+	slices.SortFunc(facts, func(a, b Fact) int { k, l := a.Group(), b.Group(); return k.Compare(&l) })
 	var b FactBuilder
 	for _, fact := range facts {
 		if err := b.Add(fact); err != nil {

@@ -7,7 +7,7 @@ import "slices"
 // isSet reports whether the group's tuples have one argument and no offset. Then a value is in
 // the group exactly if the group is among those that have the value, of which it has few:
 // the question need not look at the group's rows, however many there are.
-func (g *factGroup) isSet() bool { return g.key.arity == 1 && !g.key.positioned }
+func (g *factGroup) isSet() bool { return g.key.Arity == 1 && !g.key.Positioned }
 
 // setNumber is one more than the number of a group that is a set, 0 for none.
 type setNumber uint64

@@ -41,7 +41,7 @@ func (b *FactBuilder) applyPositioned(bare, at *change) {
 
 // appendPositioned is for tuples that are only added, with offsets, as a log's: it looks at no
 // other tuple, unless one of them stands without an offset.
-func (b *FactBuilder) appendPositioned(plain groupKey, at *change) {
+func (b *FactBuilder) appendPositioned(plain GroupKey, at *change) {
 	all := &change{key: plain}
 	var wereBare [][]valueID
 	g, positioned := b.index.groupOf(plain), b.index.groupOf(at.key)
@@ -59,22 +59,22 @@ func (b *FactBuilder) appendPositioned(plain groupKey, at *change) {
 	b.report(&plain, slices.CompactFunc(wereBare, slices.Equal), nil)
 }
 
-func (b *FactBuilder) isPositioned(plain *groupKey, tuple []valueID) bool {
+func (b *FactBuilder) isPositioned(plain *GroupKey, tuple []valueID) bool {
 	fact := b.index.fact(plain, tuple, nil)
 	return b.index.isPositioned(&fact)
 }
 
 // bare returns a positioned row without its offset.
-func (k *groupKey) bare(row []valueID) []valueID {
-	if k.arity == 0 {
+func (k *GroupKey) bare(row []valueID) []valueID {
+	if k.Arity == 0 {
 		return []valueID{inlineInteger} // the padding
 	}
 	return row[1:]
 }
 
 // at returns the positioned row of one without an offset.
-func (k *groupKey) at(offset valueID, bare []valueID) []valueID {
-	return append([]valueID{offset}, bare[:k.arity]...)
+func (k *GroupKey) at(offset valueID, bare []valueID) []valueID {
+	return append([]valueID{offset}, bare[:k.Arity]...)
 }
 
 // standing is where a tuple is, before a change and after it.
@@ -87,7 +87,7 @@ type standing struct {
 // standings are those of the tuples that a change touches.
 type standings struct {
 	b                 *FactBuilder
-	plain, positioned groupKey
+	plain, positioned GroupKey
 	of                map[string]*standing
 	order             []*standing
 }

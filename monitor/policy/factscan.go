@@ -6,7 +6,7 @@ package policy
 type scan struct {
 	x       *FactIndex
 	pattern *Pattern
-	key     *groupKey
+	key     *GroupKey
 	rows    *rows
 	at, end rowPlace
 	rest    int // places in a row that are to be compared
@@ -19,9 +19,9 @@ type scan struct {
 var padding = Integer(0)
 
 // at returns what the pattern wants at a place of a row, a Wildcard for anything.
-func (p *Pattern) at(key *groupKey, place int) *Value {
+func (p *Pattern) at(key *GroupKey, place int) *Value {
 	switch {
-	case key.positioned && place == 0:
+	case key.Positioned && place == 0:
 		return &p.Offset
 	case place-key.first() < len(p.Arguments):
 		return &p.Arguments[place-key.first()]

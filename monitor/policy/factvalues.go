@@ -129,7 +129,7 @@ func (b *FactBuilder) unpostAll() {
 // containsAnywhere reports whether the group is found by a value, as posts says.
 func (g *factGroup) containsAnywhere(x *FactIndex, id valueID) bool {
 	for at := range g.rows.width {
-		isOffset := g.key.positioned && at == 0 && id&inlineInteger != 0
+		isOffset := g.key.Positioned && at == 0 && id&inlineInteger != 0
 		if !isOffset && g.contains(x, at, id) {
 			return true
 		}
@@ -138,9 +138,9 @@ func (g *factGroup) containsAnywhere(x *FactIndex, id valueID) bool {
 }
 
 // posts returns the values of a row by which its group is found. An offset is only kept.
-func (k *groupKey) posts(row []valueID) []valueID {
-	end := k.first() + int(k.arity)
-	if k.positioned && row[0]&inlineInteger != 0 {
+func (k *GroupKey) posts(row []valueID) []valueID {
+	end := k.first() + int(k.Arity)
+	if k.Positioned && row[0]&inlineInteger != 0 {
 		return row[1:end]
 	}
 	return row[:end]
@@ -174,8 +174,8 @@ func (x *FactIndex) knownRow(fact *Fact) (row []valueID, ok bool) {
 	for _, argument := range fact.Arguments {
 		add(argument)
 	}
-	key := fact.key()
-	if len(row) == key.first()+int(key.arity) {
+	key := fact.Group()
+	if len(row) == key.first()+int(key.Arity) {
 		ok = true
 	}
 	if key.width() > len(row) {

@@ -376,7 +376,7 @@ func randomChange(rt *rapid.T, c *catalog.Catalog) *catalog.Change {
 	for range rapid.IntRange(0, 6).Draw(rt, "remove") {
 		remove = append(remove, randomFact(rt))
 	}
-	change, err := c.ChangeFacts(remove, add)
+	change, err := c.AtOnce().ChangeFacts(remove, add)
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func (w *world) step() (what string) {
 		w.r, err = Run(w.rt.Context(), w.plan, w.c.State(), options)
 		what = "task indexer"
 	default:
-		change := w.must(w.c.ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
+		change := w.must(w.c.AtOnce().ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
 		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
 		what = fmt.Sprintf("added %v, removed %v", change.Added, change.Removed)
 	}
@@ -270,7 +270,7 @@ func TestEveryChangeEqualsAFullRun(t *testing.T) {
 			"documents")); err != nil {
 			rt.Fatal(err)
 		}
-		w.must(w.c.ChangeFacts(nil, w.facts("facts", 20)))
+		w.must(w.c.AtOnce().ChangeFacts(nil, w.facts("facts", 20)))
 		w.r = w.run()
 		history := ""
 		for range rapid.IntRange(2, 12).Draw(rt, "steps") {

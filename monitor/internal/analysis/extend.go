@@ -40,7 +40,7 @@ func (r *Result) Extend(ctx context.Context, state *catalog.State, accesses []Ac
 // admit adds the instances that the result does not have, if their taint can be built.
 func (u *update) admit(accesses []Access) {
 	added := make(map[string]bool)
-	instances := slices.Clone(u.instances)
+	var fresh []*Capabilities
 	for _, access := range accesses {
 		name := access.Instance.Name()
 		if _, known := u.old.find(access.Instance); known || added[name] {
@@ -50,19 +50,30 @@ func (u *update) admit(accesses []Access) {
 			continue
 		}
 		added[name] = true
-		instances = append(instances, &Capabilities{Instance: access.Instance})
+		fresh = append(fresh, &Capabilities{Instance: access.Instance})
 	}
-	if len(added) == 0 {
+	if len(fresh) == 0 {
 		return
 	}
-	slices.SortFunc(instances, func(a, b *Capabilities) int { return a.Instance.compare(b.Instance) })
-	u.instances, u.fresh = instances, make(map[int]bool)
-	for i, c := range instances {
-		if added[c.Instance.Name()] {
-			u.fresh[i] = true
-			u.at(i).all = true
-			u.old.sessions.add(&c.Instance)
+	slices.SortFunc(fresh, func(a, b *Capabilities) int { return a.Instance.compare(b.Instance) })
+	u.include(slices.Clone(u.instances), fresh)
+}
+
+// include puts instances, in their order, among the others, which the update owns.
+func (u *update) include(others, fresh []*Capabilities) {
+	u.instances, u.fresh = others, make(map[int]bool)
+	u.instances = slices.Grow(u.instances, len(fresh))[:len(others)+len(fresh)]
+	for from, i := len(others)-1, len(u.instances)-1; len(fresh) > 0; i-- { // from behind, to move each once
+		last := fresh[len(fresh)-1]
+		if from >= 0 && others[from].Instance.compare(last.Instance) > 0 {
+			u.instances[i] = others[from]
+			from--
+			continue
 		}
+		u.instances[i], fresh = last, fresh[:len(fresh)-1]
+		u.fresh[i] = true
+		u.at(i).all = true
+		u.old.sessions.add(&last.Instance)
 	}
 }
 

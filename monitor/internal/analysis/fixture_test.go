@@ -146,11 +146,11 @@ func readable(t testing.TB, r *Result, c *catalog.Catalog, instance Instance) ma
 }
 
 func addFacts(c *catalog.Catalog, facts ...policy.Fact) (*catalog.Change, error) {
-	return c.ChangeFacts(nil, facts)
+	return c.AtOnce().ChangeFacts(nil, facts)
 }
 
 func removeFacts(c *catalog.Catalog, facts ...policy.Fact) (*catalog.Change, error) {
-	return c.ChangeFacts(facts, nil)
+	return c.AtOnce().ChangeFacts(facts, nil)
 }
 
 // mayRead reports whether a class is in the capability set.

@@ -211,16 +211,25 @@ func (x *conditionIndex) resting(hashes []conditionHash) []*instanceName {
 	return slices.CompactFunc(found, func(a, b *instanceName) bool { return a.compare(*b) == 0 })
 }
 
-// add lists an instance whose accesses changed under its conditions. isNew says that it was not listed.
-func (x *conditionIndex) add(c *Capabilities, isNew bool) {
+// add lists an instance whose accesses changed under its conditions. It is listed under those that
+// it had before; before is nil if it was not listed.
+func (x *conditionIndex) add(before, c *Capabilities) {
+	var listed []conditionHash
+	if before != nil {
+		listed = slices.Concat(before.readsOn.hashes, before.writesOn.hashes, before.othersOn.hashes)
+		slices.Sort(listed)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
 		for _, hash := range f.hashes {
-			known := !isNew && slices.ContainsFunc(x.added[hash],
+			if _, isListed := slices.BinarySearch(listed, hash); isListed {
+				continue
+			}
+			known := before != nil && slices.ContainsFunc(x.added[hash],
 				func(i *instanceName) bool { return i.compare(c.Instance) == 0 })
 			at, found := slices.BinarySearch(x.hashes, hash)
-			for ; found && !known && !isNew && at < len(x.hashes) && x.hashes[at] == hash; at++ {
+			for ; found && !known && before != nil && at < len(x.hashes) && x.hashes[at] == hash; at++ {
 				known = x.instances[at].compare(c.Instance) == 0
 			}
 			if !known {

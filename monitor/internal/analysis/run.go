@@ -276,15 +276,14 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	if len(template.Parameters()) == 0 {
 		return e.state.ClassesWith(set, name, []string{})
 	}
-	all := e.classesOfPolicy(set, name)
-	if len(all) <= fewClasses && !e.search {
-		return all
+	if e.state.CountOfPolicy(set, name) <= fewClasses && !e.search {
+		return e.classesOfPolicy(set, name)
 	}
 	bindings, complete, next := template.Candidates(who.taint, e.state,
 		policy.Environment{Session: who.session, Now: e.now})
 	who.next.note(next)
 	if !complete {
-		return all
+		return e.classesOfPolicy(set, name)
 	}
 	return e.state.ClassesWith(set, name, bindings...)
 }

@@ -223,7 +223,10 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	next := u.old.with(u.engine.state, u.options.Now, slices.Clone(u.instances), left)
+	if len(u.gone)+len(u.fresh) == 0 && len(order) > 0 {
+		u.instances = slices.Clone(u.instances) // still those of the old result
+	}
+	next := u.old.with(u.engine.state, u.options.Now, u.instances, left)
 	var affected []Affected
 	for at, i := range order {
 		before, after := next.instances[i], redone[at]
@@ -232,7 +235,7 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 		if u.fresh[i] || before.awaited && !after.awaited {
 			before = nil
 		}
-		next.index.add(after, before == nil)
+		next.index.add(before, after)
 		if a := compare(before, after); a != nil {
 			affected = append(affected, *a)
 		}

@@ -266,7 +266,7 @@ func speaking(facts []policy.Fact) map[string]bool {
 }
 
 func factKey(fact policy.Fact) string {
-	return string(append(encodeGroup(keyOf(fact)), encodeTuple(tupleOf(fact))...))
+	return string(append(encodeGroup(fact.Group()), encodeTuple(tupleOf(fact))...))
 }
 
 func (b Bundle) encode() ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"go.etcd.io/bbolt"
 
@@ -65,8 +66,13 @@ type draft struct {
 	moves  map[uint32]Move   // by conduit
 }
 
-// commit makes one durable step: all of work, or nothing.
+// commit makes one durable step: all of work, or nothing. The change is in force when it returns.
 func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, error) {
+	return c.AtOnce().commit(operation, work)
+}
+
+// commitThen lets enter put the change in force that is durable.
+func (c *Catalog) commitThen(operation string, work func(*draft) error, enter Enter) (*Change, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	d := newDraft(c.state.Load())
@@ -81,8 +87,12 @@ func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, er
 		return nil, fmt.Errorf("%s: %w", operation, diskFull(err))
 	}
 	change := d.publish()
-	c.state.Store(change.After)
-	return change, c.follow(change)
+	inForce := sync.OnceValue(func() error {
+		c.state.Store(change.After)
+		return c.follow(change)
+	})
+	defer inForce() //nolint:errcheck // has been called, or enter says why not
+	return change, enter(change, inForce)
 }
 
 func newDraft(previous *State) *draft {
@@ -322,20 +332,4 @@ func checkFact(fact policy.Fact) error {
 		}
 	}
 	return nil
-}
-
-// ChangeFacts removes, then adds, in one durable step: no reader sees only a part of it.
-// A fact in both lists is present afterwards. A fact to remove that has no offset is removed
-// from every offset of its conduit; one that loses its last offset is gone. The Change says
-// of a fact without an offset that gets one that the first was removed and the second added.
-// Facts to add that are there already, and facts to remove that are not, are no error and are
-// left out of the Change. An error that wraps ErrView comes with the Change, which is in
-// force.
-func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
-	return c.commit("change facts", func(d *draft) error {
-		if err := d.next.rules.checkElsewhere(remove, add); err != nil {
-			return err
-		}
-		return d.facts(remove, add)
-	})
 }

@@ -14,12 +14,13 @@ type classIndex struct {
 	mu       sync.RWMutex
 	keys     map[string]uint32 // classRecord.key
 	sets     map[string][]uint32
-	policies map[string][]uint32
+	policies map[string][]uint32 // with their arguments
+	names    map[string][]uint32 // with any
 }
 
 func newClassIndex() *classIndex {
 	return &classIndex{keys: make(map[string]uint32), sets: make(map[string][]uint32),
-		policies: make(map[string][]uint32)}
+		policies: make(map[string][]uint32), names: make(map[string][]uint32)}
 }
 
 // add lists a class under its key. A retired class (without a policy) is found by key
@@ -38,6 +39,8 @@ func (x *classIndex) add(key string, number uint32, set, name string, bound *pol
 	}
 	at := string(appendPolicyKey(nil, set, name, arguments))
 	x.policies[at] = append(x.policies[at], number)
+	at = string(appendPolicyKey(nil, set, name, nil))
+	x.names[at] = append(x.names[at], number)
 }
 
 func (x *classIndex) number(key string) (uint32, bool) {
@@ -51,6 +54,14 @@ func (x *classIndex) bySet(set string) []uint32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.sets[set]
+}
+
+// byName lists the classes of a set whose policy has this name. The caller must not alter the list.
+func (x *classIndex) byName(set, name string) []uint32 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var buffer [256]byte
+	return x.names[string(appendPolicyKey(buffer[:0], set, name, nil))]
 }
 
 // byPolicy appends the classes of a set whose policy has this name and one of the lists of

@@ -39,7 +39,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, old := stored(t, c), read(t, file)
-	if _, err := c.ChangeFacts(first[100:700], second); err != nil {
+	if _, err := c.AtOnce().ChangeFacts(first[100:700], second); err != nil {
 		t.Fatal(err)
 	}
 	after, whole := stored(t, c), read(t, file)

@@ -45,7 +45,7 @@ func changeForever(root string) {
 		if i/50%2 == 0 {
 			_, err = addFacts(c, blocked, factAt(int64(i), "counter", "at", strconv.Itoa(i)))
 		} else {
-			_, err = c.ChangeFacts([]policy.Fact{blocked},
+			_, err = c.AtOnce().ChangeFacts([]policy.Fact{blocked},
 				[]policy.Fact{factAt(int64(i), "counter", "at", strconv.Itoa(i))})
 		}
 		fmt.Println(i)

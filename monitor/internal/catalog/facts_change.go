@@ -3,57 +3,31 @@
 package catalog
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"shai.dev/monitor/policy"
 )
 
-// groupKey identifies the tuples on disk of one relation and arity in one conduit that have
-// offsets, or those that have none.
-type groupKey struct {
-	conduit, relation string
-	arity             int
-	positioned        bool
-}
-
-func keyOf(fact policy.Fact) groupKey {
-	return groupKey{fact.Conduit, fact.Relation, len(fact.Arguments), fact.Positioned}
-}
-
-// width is the number of a tuple's values: a positioned one begins with its offset.
-func (k *groupKey) width() int {
-	if k.positioned {
-		return k.arity + 1
+// widthOf returns the number of a tuple's values on disk: a positioned one begins with its offset.
+func widthOf(group policy.GroupKey) int {
+	if group.Positioned {
+		return int(group.Arity) + 1
 	}
-	return k.arity
-}
-
-func (k *groupKey) compare(other *groupKey) int {
-	order := cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation),
-		cmp.Compare(k.arity, other.arity))
-	switch {
-	case order != 0 || k.positioned == other.positioned:
-		return order
-	case k.positioned:
-		return 1
-	}
-	return -1
+	return int(group.Arity)
 }
 
 // groupChange is the change of one group: tuples to remove, then tuples to add.
 type groupChange struct {
-	key         groupKey
+	key         policy.GroupKey
 	remove, add [][]policy.Value
 }
 
 // groupChanges sorts changes by group, so that the result does not depend on their order.
 func groupChanges(remove, add []policy.Fact) []*groupChange {
-	byKey := make(map[groupKey]*groupChange)
+	byKey := make(map[policy.GroupKey]*groupChange)
 	at := func(fact policy.Fact) *groupChange {
-		key := keyOf(fact)
+		key := fact.Group()
 		change := byKey[key]
 		if change == nil {
 			change = &groupChange{key: key}
@@ -70,7 +44,7 @@ func groupChanges(remove, add []policy.Fact) []*groupChange {
 		change.add = append(change.add, tupleOf(fact))
 	}
 	changes := slices.Collect(maps.Values(byKey))
-	slices.SortFunc(changes, func(a, b *groupChange) int { return a.key.compare(&b.key) })
+	slices.SortFunc(changes, func(a, b *groupChange) int { return a.key.Compare(&b.key) })
 	return changes
 }
 

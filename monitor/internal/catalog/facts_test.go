@@ -34,7 +34,7 @@ func TestChangeFacts(t *testing.T) {
 	if err != nil || len(again.Added) != 0 || again.After.FactsVersion() != change.After.FactsVersion() {
 		t.Errorf("a fact that stands: %v, %v", again, err)
 	}
-	both, err := c.ChangeFacts([]policy.Fact{fact("friends/alice", "friend", "bob")},
+	both, err := c.AtOnce().ChangeFacts([]policy.Fact{fact("friends/alice", "friend", "bob")},
 		[]policy.Fact{fact("friends/alice", "friend", "bob")})
 	if err != nil || len(both.Added)+len(both.Removed) != 0 {
 		t.Errorf("removed and added: %v, %v", both, err)
@@ -100,8 +100,8 @@ func TestBadFactsChangeNothing(t *testing.T) {
 func all(s *State) []policy.Fact { return indexed(s.facts) }
 
 func compareFacts(a, b policy.Fact) int {
-	k, l := keyOf(a), keyOf(b)
-	return cmp.Or(k.compare(&l), slices.CompareFunc(tupleOf(a), tupleOf(b), policy.Value.Compare))
+	k, l := a.Group(), b.Group()
+	return cmp.Or(k.Compare(&l), slices.CompareFunc(tupleOf(a), tupleOf(b), policy.Value.Compare))
 }
 
 func texts(facts []policy.Fact) []string {
@@ -145,12 +145,12 @@ func TestDiskAgreesWithMemory(t *testing.T) {
 					remove = append(remove, f)
 				}
 			}
-			change, err := c.ChangeFacts(remove, add)
+			change, err := c.AtOnce().ChangeFacts(remove, add)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if random.IntN(3) == 0 {
-				if _, err := c.ChangeFacts(change.Added, change.Removed); err != nil {
+				if _, err := c.AtOnce().ChangeFacts(change.Added, change.Removed); err != nil {
 					t.Fatal(err)
 				}
 				if diff := gocmp.Diff(texts(all(before)), texts(all(c.State()))); diff != "" {
@@ -210,7 +210,7 @@ func TestOnlyContentHasOffsets(t *testing.T) {
 		}
 	}
 	applied(t, c, sourced("4", nil, map[string][]policy.Fact{"s": nil}))
-	if _, err := c.ChangeSource("s", "1", []Step{{StepAdd, factAt(1, "c", "r")}}); err == nil {
+	if _, err := c.AtOnce().ChangeSource("s", "1", []Step{{StepAdd, factAt(1, "c", "r")}}); err == nil {
 		t.Error("a step has an offset")
 	}
 }

@@ -36,22 +36,22 @@ const chunkTuples = 128
 // offsetFlag distinguishes the groups of tuples with offsets.
 const offsetFlag = 0x80
 
-func encodeGroup(key groupKey) []byte {
-	out := codec.AppendText(codec.AppendText(nil, key.conduit), key.relation)
-	number := uint64(key.arity) //nolint:gosec // never negative
-	if key.positioned {
+func encodeGroup(key policy.GroupKey) []byte {
+	out := codec.AppendText(codec.AppendText(nil, key.Conduit), key.Relation)
+	number := uint64(key.Arity)
+	if key.Positioned {
 		number |= offsetFlag
 	}
 	return codec.AppendNumber(out, number)
 }
 
-func decodeGroup(r *codec.Reader) groupKey {
-	key := groupKey{conduit: r.Text(), relation: r.Text()}
+func decodeGroup(r *codec.Reader) policy.GroupKey {
+	key := policy.GroupKey{Conduit: r.Text(), Relation: r.Text()}
 	number := r.Number()
-	key.arity, key.positioned = int(number&^offsetFlag), number&offsetFlag != 0 //nolint:gosec // checked below
+	key.Arity, key.Positioned = uint8(number&^offsetFlag), number&offsetFlag != 0 //nolint:gosec // checked below
 	if number&^offsetFlag > policy.MaxArguments {
 		r.Break()
-		return groupKey{}
+		return policy.GroupKey{}
 	}
 	return key
 }
@@ -141,7 +141,7 @@ func storeFacts(bucket *records, change *groupChange) error {
 		}
 	}
 	for _, at := range sortedKeys(pending) {
-		if err := rewriteChunk(bucket, prefix, []byte(at), pending[at], drop, change.key.width()); err != nil {
+		if err := rewriteChunk(bucket, prefix, []byte(at), pending[at], drop, widthOf(change.key)); err != nil {
 			return err
 		}
 	}
@@ -248,20 +248,20 @@ func loadChunk(builder *policy.FactBuilder, key, value []byte, texts map[string]
 	if r.Broken() {
 		return fmt.Errorf("key %x is malformed", key)
 	}
-	if group.width() == 0 && len(value) > 0 {
+	if widthOf(group) == 0 && len(value) > 0 {
 		return errNoWidth
 	}
-	fact := policy.Fact{Conduit: group.conduit, Relation: group.relation, Positioned: group.positioned}
+	fact := policy.Fact{Conduit: group.Conduit, Relation: group.Relation, Positioned: group.Positioned}
 	r = codec.NewReader(value).Share(texts)
-	for count := 0; len(r.Rest()) > 0 || group.width() == 0 && count == 0; count++ {
-		if group.positioned {
+	for count := 0; len(r.Rest()) > 0 || widthOf(group) == 0 && count == 0; count++ {
+		if group.Positioned {
 			offset := decodeValue(r)
 			if fact.Offset = offset.Number(); offset.Kind() != policy.IntegerValue {
 				r.Break()
 			}
 		}
 		fact.Arguments = fact.Arguments[:0]
-		for range group.arity {
+		for range group.Arity {
 			fact.Arguments = append(fact.Arguments, decodeValue(r))
 		}
 		if r.Broken() {

@@ -23,7 +23,7 @@ func FuzzChunk(f *testing.F) {
 		for _, one := range facts {
 			value = append(value, encodeTuple(tupleOf(one))...)
 		}
-		f.Add(append(encodeGroup(keyOf(facts[0])), "bound"...), value)
+		f.Add(append(encodeGroup(facts[0].Group()), "bound"...), value)
 	}
 	f.Add([]byte("\x01c\x01r\x11"), []byte{})
 	f.Add([]byte("\x01c\x01r\x81\x01"), []byte("\x01\x01a\x01\x01a"))
@@ -40,7 +40,7 @@ func FuzzChunk(f *testing.F) {
 				!bytes.Equal(tuples[0], tuple) {
 				t.Fatalf("%s is written as %x, which splits into %x, %v", fact, tuple, tuples, err)
 			}
-			if err := loadChunk(&again, encodeGroup(keyOf(fact)), tuple, make(map[string]string)); err != nil {
+			if err := loadChunk(&again, encodeGroup(fact.Group()), tuple, make(map[string]string)); err != nil {
 				t.Fatalf("%s is written as %x: %v", fact, tuple, err)
 			}
 		}

@@ -110,8 +110,10 @@ func dump(s *State) []string {
 	return lines
 }
 
-func addFacts(c *Catalog, facts ...policy.Fact) (*Change, error) { return c.ChangeFacts(nil, facts) }
+func addFacts(c *Catalog, facts ...policy.Fact) (*Change, error) {
+	return c.AtOnce().ChangeFacts(nil, facts)
+}
 
 func removeFacts(c *Catalog, facts ...policy.Fact) (*Change, error) {
-	return c.ChangeFacts(facts, nil)
+	return c.AtOnce().ChangeFacts(facts, nil)
 }

@@ -61,8 +61,8 @@ func (s *State) LogEntries(conduit string) (entries []policy.Fact) {
 
 // ChangeLog removes and adds entries of logs, in one durable step. An error that wraps ErrView
 // comes with the Change, which is in force.
-func (c *Catalog) ChangeLog(remove, add []policy.Fact) (*Change, error) {
-	return c.commit("change log", func(d *draft) error {
+func (w Writer) ChangeLog(remove, add []policy.Fact) (*Change, error) {
+	return w.commit("change log", func(d *draft) error {
 		for _, fact := range slices.Concat(remove, add) {
 			if !fact.Positioned || d.next.rules.logs[fact.Conduit] == nil {
 				return fmt.Errorf("%q says %s: it is not an entry of a log", fact.Conduit, fact.Relation)

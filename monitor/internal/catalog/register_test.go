@@ -74,7 +74,7 @@ func TestListingThatFails(t *testing.T) {
 func TestDocumentsThatAFactMentionsHaveAnotherClass(t *testing.T) {
 	c := opened(t)
 	mentioned := "/corpus/private/alice/00000007.txt"
-	if _, err := c.ChangeFacts(nil, []policy.Fact{{Conduit: "blacklist/de", Relation: "blocked",
+	if _, err := c.AtOnce().ChangeFacts(nil, []policy.Fact{{Conduit: "blacklist/de", Relation: "blocked",
 		Arguments: []policy.Value{policy.String(mentioned)}}}); err != nil {
 		t.Fatal(err)
 	}

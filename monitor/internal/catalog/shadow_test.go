@@ -106,7 +106,7 @@ func TestRevertRestores(t *testing.T) {
 	register(t, c, "/corpus/public/1", "/corpus/private/alice/1")
 	// In addition, a fact of the bundle is removed, and one that the next bundle has is
 	// added.
-	if _, err := c.ChangeFacts(testBundle("1").Facts,
+	if _, err := c.AtOnce().ChangeFacts(testBundle("1").Facts,
 		[]policy.Fact{fact("blacklist/de", "blocked", "/corpus/public/1"), fact("x", "y", "z")}); err != nil {
 		t.Fatal(err)
 	}

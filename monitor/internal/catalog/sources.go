@@ -77,18 +77,18 @@ func (c *Catalog) Source(source string) (status SourceStatus, known bool) {
 }
 
 // ReplaceSource makes a source say exactly what was fetched, in one durable step.
-func (c *Catalog) ReplaceSource(source string, fetched Fetched) (*Change, error) {
-	return c.changeSource(source, fetched.Position, func(o *owned) error { return o.become(fetched.Facts) })
+func (w Writer) ReplaceSource(source string, fetched Fetched) (*Change, error) {
+	return w.changeSource(source, fetched.Position, func(o *owned) error { return o.become(fetched.Facts) })
 }
 
 // ChangeSource applies steps, in their order, and changes the source's position, in one
 // durable step: no step is applied twice or left out.
-func (c *Catalog) ChangeSource(source, position string, steps []Step) (*Change, error) {
-	return c.changeSource(source, position, func(o *owned) error { return o.follow(steps) })
+func (w Writer) ChangeSource(source, position string, steps []Step) (*Change, error) {
+	return w.changeSource(source, position, func(o *owned) error { return o.follow(steps) })
 }
 
-func (c *Catalog) changeSource(source, position string, work func(*owned) error) (*Change, error) {
-	return c.commit("change facts of source "+source, func(d *draft) error {
+func (w Writer) changeSource(source, position string, work func(*owned) error) (*Change, error) {
+	return w.commit("change facts of source "+source, func(d *draft) error {
 		bundle := d.next.rules.bundle
 		bucket := d.ledger.bucket(bucketSources).within([]byte(source))
 		if bucket == nil || !slices.Contains(bundle.Sources, source) {
@@ -259,7 +259,7 @@ func (o *owned) follow(steps []Step) error {
 // saidAlike returns the keys of the conduit's facts with the same relation and any number
 // of values.
 func (o *owned) saidAlike(fact policy.Fact) (keys []string) {
-	group := encodeGroup(groupKey{conduit: fact.Conduit, relation: fact.Relation})
+	group := encodeGroup(policy.GroupKey{Conduit: fact.Conduit, Relation: fact.Relation})
 	prefix := string(group[:len(group)-1])
 	cursor := o.facts.Cursor()
 	for key, _ := cursor.Seek([]byte(prefix)); len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix; key,
@@ -304,8 +304,8 @@ func (o *owned) all() (facts []policy.Fact) {
 func factOf(key []byte) policy.Fact {
 	r := codec.NewReader(key)
 	group := decodeGroup(r)
-	fact := policy.Fact{Conduit: group.conduit, Relation: group.relation}
-	for range group.arity {
+	fact := policy.Fact{Conduit: group.Conduit, Relation: group.Relation}
+	for range group.Arity {
 		fact.Arguments = append(fact.Arguments, decodeValue(r))
 	}
 	if r.Broken() {

@@ -55,7 +55,7 @@ func TestSourcesOwnTheirFacts(t *testing.T) {
 	applied(t, c, sourced("h1", []policy.Fact{bundles},
 		map[string][]policy.Fact{"s1": {one, both, bundles}, "s2": {two, both}}))
 	expect("applied", map[string]bool{"one": true, "two": true, "both": true, "bundles": true})
-	if _, err := c.ReplaceSource("s1", Fetched{Position: "1"}); err != nil {
+	if _, err := c.AtOnce().ReplaceSource("s1", Fetched{Position: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	expect("the first says nothing", map[string]bool{"two": true, "both": true, "bundles": true})
@@ -74,7 +74,7 @@ func TestSourcesOwnTheirFacts(t *testing.T) {
 	if _, known := c.Source("s1"); known {
 		t.Error("something is known of a source that the bundle does not have")
 	}
-	if _, err := c.ReplaceSource("s1", Fetched{}); err == nil {
+	if _, err := c.AtOnce().ReplaceSource("s1", Fetched{}); err == nil {
 		t.Error("a source that the bundle does not have was changed")
 	}
 	without := sourced("h4", nil, map[string][]policy.Fact{"s3": nil})
@@ -93,7 +93,7 @@ func TestASourceLeavesWhatWasChangedByHand(t *testing.T) {
 	if _, err := removeFacts(c, one); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ReplaceSource("s", Fetched{Facts: []policy.Fact{one, two}}); err != nil {
+	if _, err := c.AtOnce().ReplaceSource("s", Fetched{Facts: []policy.Fact{one, two}}); err != nil {
 		t.Fatal(err)
 	}
 	if stands(c, one) || !stands(c, two) {
@@ -110,10 +110,10 @@ func TestStepsAndPositionAreOne(t *testing.T) {
 		{StepAdd, fact("b", "r", "b")},
 		{StepReplace, fact("a", "r", "three")}, {StepAdd, fact("a", "q", "four")},
 	}
-	if _, err := c.ChangeSource("s", "17", steps); err != nil {
+	if _, err := c.AtOnce().ChangeSource("s", "17", steps); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ChangeSource("s", "18", []Step{{StepAdd, fact("a", "r", "five")},
+	if _, err := c.AtOnce().ChangeSource("s", "18", []Step{{StepAdd, fact("a", "r", "five")},
 		{StepAdd, policy.Fact{}}}); err == nil {
 		t.Error("a step without a fact was carried out")
 	}
@@ -155,7 +155,7 @@ func TestFactsAreThoseThatSomebodySays(t *testing.T) {
 				own = next
 				applied(t, c, sourced(fmt.Sprint("h", i), own, says))
 			} else {
-				_, err = c.ReplaceSource(source, Fetched{Facts: next})
+				_, err = c.AtOnce().ReplaceSource(source, Fetched{Facts: next})
 				says[source] = next
 			}
 			if err != nil {

@@ -77,9 +77,11 @@ func (s *State) ClassesWith(set, name string, arguments ...[]string) []uint32 {
 // ClassesOfPolicy lists the classes of a set whose policy has this name, with any
 // arguments.
 func (s *State) ClassesOfPolicy(set, name string) []uint32 {
-	classes := s.ClassesOf(set)
-	return slices.DeleteFunc(classes, func(class uint32) bool { return s.Class(class).Reference.Policy != name })
+	return s.live(slices.Clone(s.index.byName(set, name)))
 }
+
+// CountOfPolicy returns about how many they are: newer ones are counted, too.
+func (s *State) CountOfPolicy(set, name string) int { return len(s.index.byName(set, name)) }
 
 // PolicyText returns the text of a policy of the bundle by name.
 func (s *State) PolicyText(name string) (string, bool) {

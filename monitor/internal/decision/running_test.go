@@ -91,9 +91,9 @@ func (w *world) toggle(owner, friend string) {
 	key := [2]string{owner, friend}
 	var err error
 	if w.friends[key] {
-		_, err = w.catalog.ChangeFacts(facts, nil)
+		_, err = w.catalog.AtOnce().ChangeFacts(facts, nil)
 	} else {
-		_, err = w.catalog.ChangeFacts(nil, facts)
+		_, err = w.catalog.AtOnce().ChangeFacts(nil, facts)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -7,13 +7,10 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
@@ -159,14 +156,14 @@ func (m *Monitor) decideForActive(ctx context.Context, p *pipeline.Pipeline, cla
 		!known.result.Current(m.state()) {
 		return nil
 	}
-	next, affected, err := known.result.Decide(ctx, m.state(), classes, p.ActiveInstances(),
-		analysis.Options{Now: time.Now(), Limit: decidedWithin})
-	if err != nil {
-		return fmt.Errorf("extend the analysis of pipeline %s: %w", p.Name(), err)
+	s, affected := m.decided(ctx, p.Name(), classes, p.ActiveInstances())
+	if s.err != nil {
+		return s.err
 	}
-	if _, _, err := m.putInForce(p.Name(), next, affected); err != nil {
-		return err
+	ending, err := m.putInForce(s)
+	ending.Wait()
+	if err == nil {
+		publish(p, affected)
 	}
-	publish(p, affected)
-	return nil
+	return err
 }

@@ -72,14 +72,7 @@ func (m *Monitor) nextExpiry() time.Duration {
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	m.services.Binding.Lock()
-	defer m.services.Binding.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
-		if reset := m.pipelines[name].EndOutdated(nil, now); reset > 0 {
-			m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "window", Allowed: true,
-				Reason: fmt.Sprintf("sessions ended with their window: %d", reset)})
-		}
-	}
+	m.endWindows(now)
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		result := m.analyses[name].result
@@ -89,17 +82,31 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 		if at, ok := result.NextExpiry(); !ok || at.After(now) {
 			continue
 		}
-		affected, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected,
-			error) {
-			return result.Expire(ctx, analysis.Options{Now: now, Limit: decidedWithin})
+		s := m.prepare(name, m.state(), func(r *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+			return r.Expire(ctx, analysis.Options{Now: now, Limit: decidedWithin})
 		})
-		if err != nil {
+		if s == nil {
+			continue
+		}
+		if err := m.enterAlone(s); err != nil {
 			failures = append(failures, err)
 			continue
 		}
 		m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "expire", Allowed: true,
-			Reason: fmt.Sprintf("instances affected: %d", affected)})
+			Reason: fmt.Sprintf("instances affected: %d", s.affected)})
 	}
 	m.settle() // sessions that were the last of their instance may have ended, too
 	return errors.Join(failures...)
+}
+
+// endWindows ends sessions whose window of time is over. Called with changing held.
+func (m *Monitor) endWindows(now time.Time) {
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
+		if reset := m.pipelines[name].EndOutdated(nil, now); reset > 0 {
+			m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "window", Allowed: true,
+				Reason: fmt.Sprintf("sessions ended with their window: %d", reset)})
+		}
+	}
 }

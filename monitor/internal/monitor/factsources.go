@@ -258,11 +258,11 @@ func (f *followed) fetch(ctx context.Context, s *followedSource, source factsour
 	}
 	// Not ctx: if the update of the capability sets was interrupted, all would be
 	// dropped.
-	_, err = m.changeFacts(m.context, fetched, func() (*catalog.Change, error) {
+	_, err = m.changeFacts(m.context, fetched, func(w catalog.Writer) (*catalog.Change, error) {
 		if update.Whole != nil {
-			return m.catalog.ReplaceSource(s.id, *update.Whole)
+			return w.ReplaceSource(s.id, *update.Whole)
 		}
-		return m.catalog.ChangeSource(s.id, update.Position, update.Steps)
+		return w.ChangeSource(s.id, update.Position, update.Steps)
 	})
 	if err == nil {
 		*last = now

@@ -215,10 +215,10 @@ func (m *Monitor) followTaken(change *catalog.Change) {
 	if !change.Taken {
 		return
 	}
-	m.services.Binding.Lock()
-	defer m.services.Binding.Unlock()
 	defer m.outdate()()
+	m.services.Binding.Lock()
 	_, err := m.followConduits(m.context, change)
+	m.services.Binding.Unlock()
 	if err != nil {
 		m.logger.Error("the monitor decides on what rests on a document that has gone when it happens", "error", err)
 	}
@@ -234,9 +234,10 @@ func (m *Monitor) followConduits(ctx context.Context, change *catalog.Change) (r
 	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
 		m.pipelines[name].Follow(change)
 		if known := m.analyses[name]; known != nil && known.result != nil && known.result.RestsOn(change) {
-			_, ended, err := m.follow(ctx, name, change)
+			ending, err := m.putInForce(m.follow(ctx, name, change))
+			ending.Wait()
 			failures = append(failures, err)
-			reset += ended
+			reset += len(ending)
 		}
 	}
 	return reset, errors.Join(failures...)

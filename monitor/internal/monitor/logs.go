@@ -35,8 +35,8 @@ func (m *Monitor) addToLog(conduit string, write pipeline.LogWrite) error {
 		return err
 	}
 	added := false
-	_, err = m.changeFacts(m.context, requested, func() (*catalog.Change, error) {
-		change, err := m.catalog.ChangeLog(nil, facts)
+	_, err = m.changeFacts(m.context, requested, func(w catalog.Writer) (*catalog.Change, error) {
+		change, err := w.ChangeLog(nil, facts)
 		added = change != nil
 		return change, err
 	})
@@ -55,8 +55,8 @@ func (m *Monitor) followLog(conduit string) error {
 		return err
 	}
 	m.reportLog(conduit, difference)
-	_, err = m.changeFacts(m.context, time.Now(), func() (*catalog.Change, error) {
-		return m.catalog.ChangeLog(difference.remove, difference.add)
+	_, err = m.changeFacts(m.context, time.Now(), func(w catalog.Writer) (*catalog.Change, error) {
+		return w.ChangeLog(difference.remove, difference.add)
 	})
 	return err
 }
@@ -69,7 +69,7 @@ func (m *Monitor) followLogs() (changes []*catalog.Change) {
 		if err == nil && difference != nil {
 			var change *catalog.Change
 			if err = difference.cut(); err == nil {
-				change, err = m.catalog.ChangeLog(difference.remove, difference.add)
+				change, err = m.catalog.AtOnce().ChangeLog(difference.remove, difference.add)
 			}
 			if change != nil {
 				m.reportLog(conduit, difference)

@@ -47,22 +47,22 @@ func (m *Monitor) findPending(ctx context.Context) (more bool) {
 			!known.result.Current(m.state()) {
 			continue
 		}
-		next, affected, err := known.result.Continue(ctx, analysis.Options{Now: time.Now(), Limit: decidedWithin})
-		if err != nil {
+		s := m.prepare(name, m.state(), func(r *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+			return r.Continue(ctx, analysis.Options{Now: time.Now(), Limit: decidedWithin})
+		})
+		if s.err != nil {
 			if ctx.Err() == nil {
-				m.logger.Error("the monitor decides on what a change has given when it happens", "pipeline", name, "error", err)
+				m.logger.Error("the monitor decides on what a change has given when it happens", "pipeline", name, "error", s.err)
 			}
 			continue
 		}
-		m.services.Binding.Lock()
-		_, _, err = m.putInForce(name, next, affected)
-		settle(p)
-		m.services.Binding.Unlock()
+		err := m.enterAlone(s)
+		m.settleOne(p)
 		if err != nil {
 			m.logger.Error("the capability sets did not follow the analysis as they should", "pipeline", name, "error", err)
 			continue
 		}
-		more = more || next.Pending()
+		more = more || s.next.Pending()
 	}
 	return more
 }

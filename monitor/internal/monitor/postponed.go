@@ -171,18 +171,30 @@ func (m *Monitor) decideSome(ctx context.Context, name string, plan *analysis.Pl
 	if p == nil || known == nil || known.result == nil || known.plan != plan || !known.result.Current(m.state()) {
 		return 0, true, nil
 	}
-	next, affected, err := known.result.Decide(ctx, m.state(), classes, instances, analysis.Options{Now: time.Now(),
-		Limit: decidedWithin})
-	if err != nil {
-		return 0, true, fmt.Errorf("extend the analysis of pipeline %s: %w", name, err)
+	s, affected := m.decided(ctx, name, classes, instances)
+	if s.err != nil {
+		return 0, true, s.err
 	}
 	m.services.Binding.Lock()
-	defer m.services.Binding.Unlock()
-	if _, _, err := m.putInForce(name, next, affected); err != nil {
-		return 0, true, err
+	ending, err := m.putInForce(s)
+	if err == nil {
+		publish(p, affected)
 	}
-	publish(p, affected)
-	return len(affected), false, nil
+	m.services.Binding.Unlock()
+	ending.Wait()
+	return len(affected), err != nil, err
+}
+
+// decided makes the step in which instances of a pipeline, which has an analysis, get access to
+// classes. Called with changing held.
+func (m *Monitor) decided(ctx context.Context, name string, classes []uint32,
+	instances []analysis.Instance) (s *step, affected []analysis.Affected) {
+	s = m.prepare(name, m.state(), func(r *analysis.Result) (next *analysis.Result, _ []analysis.Affected, err error) {
+		next, affected, err = r.Decide(ctx, m.state(), classes, instances,
+			analysis.Options{Now: time.Now(), Limit: decidedWithin})
+		return next, affected, err
+	})
+	return s, affected
 }
 
 // publish gives sets that have grown to the live sessions of their instances.

@@ -195,9 +195,11 @@ func (s *swap) follow(change *catalog.Change) {
 		updated := p.Outdate()
 		p.Follow(change)
 		p.EndOutdated(change, time.Now())
-		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
-			return result.Follow(m.context, change, analysis.Options{Now: time.Now(), Limit: decidedWithin})
-		})
+		ending, err := m.putInForce(m.prepare(name, change.After, func(r *analysis.Result) (*analysis.Result,
+			[]analysis.Affected, error) {
+			return r.Follow(m.context, change, analysis.Options{Now: time.Now(), Limit: decidedWithin})
+		}))
+		ending.Wait()
 		if err != nil {
 			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)
 		}

@@ -154,7 +154,7 @@ func (p *Project) fill(ctx context.Context, bundle *manifest.Bundle, directory s
 		return err
 	}
 	if len(options.Facts) > 0 {
-		if _, err := c.ChangeFacts(nil, options.Facts); err != nil {
+		if _, err := c.AtOnce().ChangeFacts(nil, options.Facts); err != nil {
 			return err
 		}
 	}

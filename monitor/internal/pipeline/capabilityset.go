@@ -186,7 +186,8 @@ func (p *Pipeline) capabilities(task *Task, values map[string]string) (*capabili
 	if err != nil {
 		return nil, err
 	}
-	holds, err := p.prepare(task, values, &analysis.Capabilities{Others: singles}, false)
+	holds, err := p.prepare(p.services.state(), task, values, &analysis.Capabilities{Others: singles}, false)
+	p.madeForSessions.Add(1) // after the key-value user is made: see installAgain
 	if err != nil {
 		return nil, err
 	}
@@ -198,16 +199,16 @@ func (p *Pipeline) capabilities(task *Task, values map[string]string) (*capabili
 	return inForce, nil
 }
 
-// prepare builds a capability set: taint, perimeter, key-value user.
-func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis.Capabilities,
+// prepare builds a capability set for a state: taint, perimeter, key-value user.
+func (p *Pipeline) prepare(state *catalog.State, task *Task, values map[string]string, found *analysis.Capabilities,
 	analyzed bool) (*capabilitySet, error) {
-	classes := p.documentClasses(found.Reads)
+	classes := p.documentClasses(state, found.Reads)
 	if err := p.services.View.EnsureClassDirectories(classes); err != nil {
 		return nil, err
 	}
 	instance := instanceOf(task, values)
 	name := instance.Name()
-	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
+	taint, err := taintOf(state.Bind, task.spec, name, values)
 	if err != nil {
 		return nil, err
 	}
@@ -234,17 +235,26 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 	if holds.native, err = p.services.Backend.PrepareNative(directories); err != nil {
 		return nil, fmt.Errorf("prepare the directories of %s: %w", name, err)
 	}
-	grants, store := p.tupleGrants(found.Others), p.keyValueStore()
-	if len(grants) > 0 && store != nil {
-		user := kvfilter.User{Name: store.UserName(name), Grants: grants}
-		p.permitTuples(user.Name, found.Others)
-		if err := store.Install(context.Background(), []kvfilter.User{user}); err != nil {
-			holds.close()
-			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)
-		}
-		holds.keyValue = user.Name
+	if err := p.installUser(state, holds); err != nil {
+		holds.close()
+		return nil, err
 	}
 	return holds, nil
+}
+
+// installUser makes the key-value user of a set, if it has tuples.
+func (p *Pipeline) installUser(state *catalog.State, holds *capabilitySet) error {
+	grants, store := p.tupleGrants(holds.others), p.keyValueStore()
+	if len(grants) == 0 || store == nil {
+		return nil
+	}
+	user := kvfilter.User{Name: store.UserName(holds.subject.Instance), Grants: grants}
+	p.permitTuples(state, user.Name, holds.others)
+	if err := store.Install(context.Background(), []kvfilter.User{user}); err != nil {
+		return fmt.Errorf("prepare key-value user of %s: %w", holds.subject.Instance, err)
+	}
+	holds.keyValue = user.Name
+	return nil
 }
 
 // taintOf builds an instance's taint as its task's manifest describes it.

@@ -188,7 +188,7 @@ func (f *fixture) change(remove, add []policy.Fact) (reset int) {
 	f.t.Helper()
 	f.services.Binding.Lock()
 	defer f.services.Binding.Unlock()
-	change, err := f.services.Catalog.ChangeFacts(remove, add)
+	change, err := f.services.Catalog.AtOnce().ChangeFacts(remove, add)
 	f.must(err)
 	f.services.RefreshRegions()
 	f.Follow(change)
@@ -197,9 +197,10 @@ func (f *fixture) change(remove, add []policy.Fact) (reset int) {
 		next, affected, err := f.result.Update(f.t.Context(), change, analysis.Options{Now: time.Now()})
 		f.must(err)
 		f.result = next
-		revoked, err := f.Replace(affected)
+		ending, err := f.Replace(f.Prepare(change.After, affected))
 		f.must(err)
-		reset += revoked
+		ending.Wait()
+		reset += len(ending)
 	}
 	f.Fence()
 	f.RetireUsers()

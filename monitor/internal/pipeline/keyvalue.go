@@ -48,6 +48,11 @@ func (p *Pipeline) keyValueStore() *kvfilter.Store {
 	return p.keyValue
 }
 
+// HasUnneededUsers reports whether RetireUsers may have something to do.
+func (p *Pipeline) HasUnneededUsers() bool {
+	return p.keyValueStore() != nil && p.stale.unneeded.Load()
+}
+
 // RetireUsers removes the key-value users of instances that have neither a capability set
 // nor a live session. Called after Fence, with Binding held, so that no instance is about to
 // get one.

@@ -21,7 +21,7 @@ func (s *session) learns() bool {
 // learn reports that the policies allow the session a class of documents that is not in its
 // set. Only documents that the view links can be in a set.
 func (s *session) learn(class uint32) {
-	if s.learns() && len(s.pipeline.documentClasses([]uint32{class})) > 0 {
+	if s.learns() && len(s.pipeline.documentClasses(s.pipeline.services.state(), []uint32{class})) > 0 {
 		s.unforeseen(class)
 	}
 }
@@ -66,7 +66,7 @@ func (p *Pipeline) Grow(found *analysis.Capabilities) error {
 	if len(task.spec.Parameters) == 0 {
 		return nil
 	}
-	holds, err := p.prepareAnalyzed(task, found)
+	holds, err := p.prepareAnalyzed(p.services.state(), task, found)
 	if err == nil {
 		p.putSet(holds, false)
 	}

@@ -240,7 +240,7 @@ func TestNothingIsDecidedForAFormerInstance(t *testing.T) {
 				t.Fatal("the session is not bound")
 			}
 			p.expectOpens(v, to, 0)
-			_, err := p.services.Catalog.ChangeFacts(facts(fact("employees", "role", "bob", "editor")), nil)
+			_, err := p.services.Catalog.AtOnce().ChangeFacts(facts(fact("employees", "role", "bob", "editor")), nil)
 			p.must(err)
 			p.expectOpens(v, to, unix.EACCES)
 		})

@@ -153,7 +153,7 @@ func (t *Task) readableView(asks bool) ([]plan.Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyse task %s: %w", t.name, err)
 	}
-	readable := p.documentClasses(found.Reads)
+	readable := p.documentClasses(services.state(), found.Reads)
 	if len(readable) == 0 {
 		return nil, nil
 	}

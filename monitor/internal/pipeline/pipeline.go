@@ -50,6 +50,8 @@ type Pipeline struct {
 	sessions *sessions
 	counts   *metrics.Pipeline
 	stale    staleness
+	// madeForSessions counts the sets that were made when a session was bound; see installAgain.
+	madeForSessions atomic.Uint64
 
 	feeding    sync.Mutex    // held while supervisors are told of something; taken before mu
 	supervised []*supervised // of its running tasks; guarded by feeding

@@ -26,6 +26,9 @@ func (p *Pipeline) ActiveInstances() []analysis.Instance {
 // catalog: a user who came once from another region is expected there from then on. Calls do
 // not overlap with each other, nor with an analysis.
 func (p *Pipeline) Remember() error {
+	if err := p.services.storeSeen(); err != nil {
+		return fmt.Errorf("analyse pipeline %s: %w", p.name, err)
+	}
 	predictions, err := p.services.Catalog.Predictions()
 	if err != nil {
 		return fmt.Errorf("analyse pipeline %s: %w", p.name, err)
@@ -91,7 +94,7 @@ func (p *Pipeline) PrepareSets(ctx context.Context, result, earlier *analysis.Re
 			sets[same.subject.Instance] = same
 			continue
 		}
-		holds, err := p.prepareAnalyzed(task, found)
+		holds, err := p.prepareAnalyzed(p.services.state(), task, found)
 		if err != nil {
 			return nil, err
 		}
@@ -131,17 +134,16 @@ func (p *Pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Res
 }
 
 // prepareAnalyzed builds the capability set of an analysed instance.
-func (p *Pipeline) prepareAnalyzed(task *Task, found *analysis.Capabilities) (*capabilitySet, error) {
+func (p *Pipeline) prepareAnalyzed(state *catalog.State, task *Task, found *analysis.Capabilities) (*capabilitySet, error) {
 	values := map[string]string{}
 	for i, parameter := range task.spec.Parameters {
 		values[parameter] = found.Instance.Arguments[i]
 	}
-	return p.prepare(task, values, found, true)
+	return p.prepare(state, task, values, found, true)
 }
 
 // documentClasses returns those of the classes whose conduits the view links.
-func (p *Pipeline) documentClasses(classes []uint32) []uint32 {
-	state := p.services.state()
+func (p *Pipeline) documentClasses(state *catalog.State, classes []uint32) []uint32 {
 	linked := map[string]bool{}
 	for _, set := range p.plan.Sets {
 		linked[set.Catalog] = set.Ingress

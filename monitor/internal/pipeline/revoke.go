@@ -35,12 +35,14 @@ const revokeAtOnce = "immediate"
 
 // Abandon drops the capability sets of a pipeline for which they cannot be updated. It is
 // then unknown what live sessions have lost; if revocation is immediate, all are ended.
-func (p *Pipeline) Abandon() (reset int) {
+func (p *Pipeline) Abandon() Ending {
 	if p.spec.Revocation != revokeAtOnce {
 		p.dropSets(every, "")
-		return 0
+		return nil
 	}
-	return endAll(p.live(), func() { p.dropSets(every, "it is unknown what its user may still do; connect again") })
+	live := p.live()
+	p.dropSets(every, "it is unknown what its user may still do; connect again")
+	return kill(live)
 }
 
 // dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
@@ -55,47 +57,26 @@ func (p *Pipeline) dropUnforeseen() {
 	}
 }
 
-// replaceSet updates one instance's capability set.
-func (p *Pipeline) replaceSet(one analysis.Affected) error {
-	task := p.tasks[one.Instance.Task]
-	if len(task.spec.Parameters) == 0 {
-		return nil // its perimeter is decided when it starts
-	}
-	if one.After == nil {
-		p.dropSet(one.Instance.Name(), every)
-		return nil
-	}
-	holds, err := p.prepareAnalyzed(task, one.After)
-	if err == nil {
-		p.putSet(holds, false)
-	}
-	return err
-}
-
-// revoke ends the live sessions of the instances that may do less than before, those too
-// that a supervisor has not reported yet. Their clients connect again and get the new
-// capability sets, which the caller puts in force.
-func (p *Pipeline) revoke(affected []analysis.Affected) int {
-	lost := map[string]bool{}
-	for _, one := range affected {
-		if hasLost(one) {
-			lost[one.Instance.Name()] = true
-		}
-	}
-	return p.endInstances(lost)
-}
-
-// endInstances ends the live sessions of some instances.
+// endInstances ends the live sessions of some instances, and returns when they have ended, but for
+// those that supervisors serve.
 func (p *Pipeline) endInstances(lost map[string]bool) int {
 	if len(lost) == 0 {
 		return 0
 	}
-	// Once for all of them: supervisors take their time to confirm what they have reported.
-	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return !lost[s.subject().Instance] }), func() {
-		for instance := range lost {
-			p.tellRevoked(instance)
-		}
-	})
+	p.Fence()
+	ending := p.end(lost)
+	ending.Wait()
+	return len(ending)
+}
+
+// end ends the live sessions of some instances, those too that supervisors have not reported
+// yet. It returns those that are known.
+func (p *Pipeline) end(lost map[string]bool) Ending {
+	live := slices.DeleteFunc(p.sessions.live(), func(s *session) bool { return !lost[s.subject().Instance] })
+	for instance := range lost {
+		p.tellRevoked(instance)
+	}
+	return kill(live)
 }
 
 // HasStale reports whether a live session keeps, by lazy revocation, one of some classes that its
@@ -164,37 +145,26 @@ func (p *Pipeline) EndMoved() (reset int) {
 	return reset
 }
 
-// endAll ends sessions. tell makes supervisors end theirs.
-func endAll(sessions []*session, tell func()) int {
-	tell()
-	killAll(sessions)
-	return len(sessions)
-}
-
 // killAll kills sessions and returns when nothing of them is left. For those that supervisors
 // serve, this is so after the next fence.
-func killAll(sessions []*session) {
+func killAll(sessions []*session) { kill(sessions).Wait() }
+
+func kill(sessions []*session) Ending {
 	for _, s := range sessions {
 		s.worker.Kill()
 	}
-	for _, s := range sessions {
+	return sessions
+}
+
+// Ending are sessions that have been told to end.
+type Ending []*session
+
+// Wait returns when nothing of them is left. For those that supervisors serve, this is so after the
+// next fence.
+func (e Ending) Wait() {
+	for _, s := range e {
 		if _, fenced := s.worker.(supervisedWorker); !fenced {
 			<-s.worker.Gone()
 		}
 	}
-}
-
-// Replace puts the sets in force that an analysis after a change has found. With immediate
-// revocation, it ends the sessions of instances that may do less than before; reset is their
-// number. If a set cannot be prepared, it abandons all. The caller holds Binding.
-func (p *Pipeline) Replace(affected []analysis.Affected) (reset int, err error) {
-	if p.spec.Revocation == revokeAtOnce {
-		reset = p.revoke(affected)
-	}
-	for _, one := range affected {
-		if err := p.replaceSet(one); err != nil {
-			return reset + p.Abandon(), err
-		}
-	}
-	return reset, nil
 }

@@ -77,6 +77,7 @@ type Services struct {
 	viewRoot, filler *os.File
 	shared           *sharedFiles
 	writes           writes
+	seen             seen
 	regions          atomic.Pointer[regionTable]
 }
 
@@ -97,6 +98,7 @@ func (s *Services) Open() (err error) {
 // Close releases what Open has opened. No pipeline runs any more.
 func (s *Services) Close() error {
 	s.writes.running.Wait()
+	s.seen.writing.Wait()
 	var failures []error
 	for _, file := range []*os.File{s.viewRoot, s.filler} {
 		if file != nil {
@@ -203,12 +205,4 @@ func (s *Services) conduitAt(path string) (policy.Conduit, bool) {
 		return s.conduitNamed("/" + name)
 	}
 	return policy.Conduit{}, false
-}
-
-// predict remembers an instance that was seen but not analysed.
-func (s *Services) predict(pipeline, task string, values map[string]string) {
-	prediction := catalog.Prediction{Task: catalog.NameIn(pipeline, task), Parameters: values}
-	if err := s.Catalog.AddPredictions(prediction); err != nil {
-		s.Logger.Error("prediction is lost", "task", task, "error", err)
-	}
 }

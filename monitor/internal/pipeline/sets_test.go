@@ -50,7 +50,7 @@ func TestAChangeWaitsForTheSessionsThatItEnds(t *testing.T) {
 		worker := dyingWorker{gone: make(chan struct{})}
 		answered := false
 		go func() {
-			endAll([]*session{{worker: worker}}, func() {})
+			killAll([]*session{{worker: worker}})
 			answered = true
 		}()
 		synctest.Wait()

@@ -22,7 +22,7 @@ import (
 
 // permitTuples is called before the store gives a user its rights. Live sessions that act as
 // the user are tracked with them from now on, and end if that cannot be.
-func (p *Pipeline) permitTuples(user string, accesses []analysis.Other) {
+func (p *Pipeline) permitTuples(state *catalog.State, user string, accesses []analysis.Other) {
 	p.mu.Lock()
 	before, known := p.permitted[user]
 	p.permitted[user] = accesses
@@ -30,7 +30,6 @@ func (p *Pipeline) permitTuples(user string, accesses []analysis.Other) {
 	if !known || slices.Equal(before, accesses) {
 		return // no session acts as a new user; others have the rights already
 	}
-	state := p.services.state()
 	read, written := p.tuplesOf(accesses, state)
 	ended := false
 	for _, s := range p.sessions.live() {

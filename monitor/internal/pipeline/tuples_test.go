@@ -52,9 +52,9 @@ func TestTuplesThatAreAdded(t *testing.T) {
 			if test.reads != "" && !f.reads(s, test.reads).Allowed {
 				t.Fatal("it reads nothing")
 			}
-			f.permitTuples("user", profile)
-			f.permitTuples("other", profile)
-			f.permitTuples(test.user, test.added)
+			f.permitTuples(f.services.state(), "user", profile)
+			f.permitTuples(f.services.state(), "other", profile)
+			f.permitTuples(f.services.state(), test.user, test.added)
 			if killed != test.ends {
 				t.Errorf("ended: %v, want %v", killed, test.ends)
 			}
@@ -73,7 +73,7 @@ func TestTuplesThatAreAdded(t *testing.T) {
 func TestTuplesThatWereAdded(t *testing.T) {
 	f := probe(t, SessionLimits{})
 	f.apply(pipelinetest.Probe)
-	f.permitTuples("user", []analysis.Other{{Set: "profiles", Conduit: "profile:bob"}})
+	f.permitTuples(f.services.state(), "user", []analysis.Other{{Set: "profiles", Conduit: "profile:bob"}})
 	for user, leaves := range map[string]bool{"user": false, "other": true, "": true} {
 		s := f.begins(wire.ModeDynamic, "alice", func(holds *capabilitySet) { holds.keyValue = user })
 		if left := s.sends(); (left.Errno == 0) != leaves {
