@@ -24,7 +24,7 @@ func (p *prover) saying(find func() string) string {
 		return "the decision takes too many steps"
 	}
 	tree, budget, conditions := p.tree, *p.budget, len(p.conditions)
-	p.tree, p.budget.steps = nil, DefaultSteps
+	p.tree, p.budget.steps = nil, sayingSteps
 	defer func() {
 		p.tree, p.conditions = tree, p.conditions[:conditions]
 		*p.budget = budget

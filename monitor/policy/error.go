@@ -18,7 +18,8 @@ const (
 	MaxVariables    = 64        // variables in a clause
 	MaxIncludes     = 16        // policies that a policy includes by itself
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
-	DefaultSteps    = 100_000   // literals tried and facts looked at in one decision
+	DefaultSteps    = 64_000    // literals tried and facts looked at in one decision
+	sayingSteps     = 8_000     // the same while the words of a denial are looked for
 	maxCaseAnalysis = 64        // tuples into which a hypothesis is split
 )
 

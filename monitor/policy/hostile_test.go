@@ -7,11 +7,27 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // mostMemory is what one decision may allocate.
 const mostMemory = 64 << 20
+
+// mostTime is a bound for its processor time that holds on a busy machine, too, where the same work
+// takes several times as long. On a free one, it is less than a quarter.
+const mostTime = 400 * time.Millisecond
+
+// processorTime is what the process has used.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
 
 // hostileFacts are many facts, short and long, that policies can join.
 func hostileFacts(t testing.TB) *FactIndex {
@@ -95,8 +111,14 @@ func TestHostilePoliciesEnd(t *testing.T) {
 					}
 					var before, after runtime.MemStats
 					runtime.ReadMemStats(&before)
+					begun := processorTime(t)
 					allowed, err := decide()
+					took := processorTime(t) - begun
 					runtime.ReadMemStats(&after)
+					t.Logf("%s (explained: %v): %v", name, explain, took.Round(time.Millisecond))
+					if took > mostTime {
+						t.Errorf("%s (explained: %v) took %v of processor time", name, explain, took)
+					}
 					if used := after.TotalAlloc - before.TotalAlloc; used > mostMemory {
 						t.Errorf("%s (explained: %v) took %d MiB", name, explain, used>>20)
 					}

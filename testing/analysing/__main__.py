@@ -30,9 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and store the results."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the program is ended, and its files are removed
-    _build()
+    before = _measured(options.report, options.size) if options.resume else {}
+    if not before.keys() >= set(GRIDS[options.size]):
+        _build()
     found = []
     for point in GRIDS[options.size]:
+        if point in before:
+            found.append(before[point])
+            continue
         print(f"measuring {point}", file=sys.stderr, flush=True)
         found.append(_measure(point, options.naive))
         options.report.parent.mkdir(parents=True, exist_ok=True)  # each time: who gives up keeps what was measured
@@ -48,8 +53,21 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--size", choices=list(GRIDS), default="full", help="how far the grid goes (default: %(default)s)"
     )
     parser.add_argument("--naive", type=int, default=20, help="users of each size for whom every class is tried")
+    parser.add_argument(
+        "--resume", action="store_true", help="measure only the sizes that the report of an earlier run has not got"
+    )
     parser.add_argument("--report", type=Path, default=ROOT / "out" / "bench" / "analysis.json")
     return parser.parse_args(arguments)
+
+
+def _measured(report: Path, size: str) -> dict[Point, Measurement]:
+    """Return what an earlier run of the same grid has measured."""
+    if not report.exists():
+        return {}
+    stored = json.loads(report.read_text())
+    if stored["size"] != size:
+        sys.exit(f"{report} is of --size {stored['size']}, not of {size}: leave out --resume, or name another --report")
+    return {one.point: one for one in map(Measurement.of, stored["points"])}
 
 
 def _build() -> None:
@@ -71,7 +89,8 @@ def _measure(point: Point, naive: int) -> Measurement:
             ],
             check=True, stdout=subprocess.DEVNULL, cwd=base, env={**os.environ, "TMPDIR": base},
         )  # fmt: skip
-        return Measurement.of(json.loads(output.read_text()))
+        raw = json.loads(output.read_text())
+        return Measurement.of({**raw, "asked": vars(point), "load": round(os.getloadavg()[0], 1)})
 
 
 def _written(size: str, found: Sequence[Measurement]) -> dict[str, object]:

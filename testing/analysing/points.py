@@ -82,6 +82,11 @@ class Measurement:
         return cls(raw=raw, phases=phases, **{name: raw[name] for name in kept})
 
     @property
+    def point(self) -> Point:
+        """The size that was asked for: how many documents there are in the end may differ."""
+        return Point(**self.raw["asked"])
+
+    @property
     def peak(self) -> tuple[int, int]:
         """The most resident and anonymous memory of all steps, in bytes."""
         return (

@@ -52,14 +52,14 @@ def _steps(found: Sequence[Measurement]) -> str:
 
 
 def _whole(found: Sequence[Measurement]) -> str:
-    heads = ("classes", "wall s", "peak MB", "anonymous MB", "bytes/user", "µs/user", "naive µs/user")
+    heads = ("classes", "wall s", "peak MB", "anonymous MB", "bytes/user", "µs/user", "naive µs/user", "load")
     lines = ["Registered and analysed (facts, register, analysis)", _row("users / documents", heads)]
     for one in found:
         wall = sum(one.phases[step].wall_seconds for step in ("facts", "register", "analysis"))
         peak, anonymous = one.peak
         cells = [
             f"{one.classes:,}", f"{wall:.1f}", f"{peak >> 20:,}", f"{anonymous >> 20:,}", f"{one.bytes_per_user:,}",
-            f"{one.joined_per_user * 1e6:,.0f}", f"{one.naive_per_user * 1e6:,.0f}",
+            f"{one.joined_per_user * 1e6:,.0f}", f"{one.naive_per_user * 1e6:,.0f}", str(one.raw.get("load", "?")),
         ]  # fmt: skip
         lines.append(_row(_name(one), cells))
     return "\n".join(lines)

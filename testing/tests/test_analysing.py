@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from testing.analysing.__main__ import main
 from testing.analysing.chart import picture
 from testing.analysing.points import GRIDS, Measurement
 from testing.analysing.report import slope, summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def measurement(users: int, cpu: float, *, documents: int | None = None, processors: int = 1) -> Measurement:
@@ -62,3 +68,19 @@ def test_the_full_grid_reaches_the_papers_sizes() -> None:
     """Forty thousand users, and 14.5 million documents."""
     assert max(point.users for point in GRIDS["full"]) == 40000
     assert max(point.documents for point in GRIDS["full"]) == 14_500_000
+
+
+def test_a_run_that_is_resumed_measures_only_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a report that has all sizes, it prints the tables, at once. It is not mixed with another grid."""
+    report = tmp_path / "analysis.json"
+    points = [{**measurement(one.users, 1.0).raw, "asked": vars(one), "load": 7.5} for one in GRIDS["quick"]]
+    report.write_text(json.dumps({"size": "quick", "points": points}))
+    main(["--size", "quick", "--resume", "--report", str(report)])
+    printed = capsys.readouterr()
+    assert "measuring" not in printed.err
+    assert printed.out.count("7.5") == len(points)
+    assert report.with_suffix(".svg").exists()
+    with pytest.raises(SystemExit, match="leave out --resume"):
+        main(["--size", "half", "--resume", "--report", str(report)])

@@ -35,6 +35,7 @@ var (
 type phase struct {
 	Name      string  `json:"name"`
 	CPU       float64 `json:"cpu_seconds"`
+	User      float64 `json:"user_seconds"` // of CPU, without what the kernel did for the process
 	Wall      float64 `json:"wall_seconds"`
 	Peak      int64   `json:"peak_bytes"`           // resident memory at most, pages of mapped files included
 	Anonymous int64   `json:"peak_anonymous_bytes"` // without those pages, which the kernel may drop
@@ -196,9 +197,10 @@ func measured(b *testing.B, name string, work func() error) phase {
 			}
 		}
 	}()
-	before, begun := cpu(b), time.Now()
+	before, userBefore, begun := cpu(b), user(b), time.Now()
 	err := work()
-	took := phase{Name: name, Wall: time.Since(begun).Seconds(), CPU: cpu(b) - before, Peak: statusOf("VmHWM")}
+	took := phase{Name: name, Wall: time.Since(begun).Seconds(), CPU: cpu(b) - before, User: user(b) - userBefore,
+		Peak: statusOf("VmHWM")}
 	close(ended)
 	took.Anonymous = <-sampled
 	if err != nil {
@@ -222,13 +224,24 @@ func statusOf(field string) int64 {
 	return 0
 }
 
+// cpu returns the seconds of processor time that the process has used, and user those of them that
+// were not the kernel's.
 func cpu(b *testing.B) float64 {
+	used := usage(b)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+}
+
+func user(b *testing.B) float64 {
+	used := usage(b)
+	return time.Duration(used.Utime.Nano()).Seconds()
+}
+
+func usage(b *testing.B) (used syscall.Rusage) {
 	b.Helper()
-	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		b.Fatal(err)
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+	return used
 }
 
 func size(b *testing.B, dir string) (total int64) {

@@ -46,7 +46,8 @@ func TestNobodyWaitsWhileAChangeIsMade(t *testing.T) {
 	const bob = "worker(bob, de)"
 	friendship := factsFrom([]api.Fact{bareFact("friends/alice", "friend", "bob")})
 	isThere := func() bool {
-		return m.state().Has(policy.Pattern{Conduit: "friends/alice", Relation: "friend", Arguments: friendship[0].Arguments})
+		return m.state().Has(policy.Pattern{Conduit: "friends/alice", Relation: "friend",
+			Arguments: friendship[0].Arguments})
 	}
 	for _, step := range []struct {
 		name        string
@@ -65,7 +66,8 @@ func TestNobodyWaitsWhileAChangeIsMade(t *testing.T) {
 					if free {
 						m.services.Binding.RUnlock()
 					}
-					if there, held := isThere(), holds(t, backend, bob, diary); !free || there != step.before || held != step.before {
+					there, held := isThere(), holds(t, backend, bob, diary)
+					if !free || there != step.before || held != step.before {
 						t.Errorf("%s: logins wait: %v, the fact is there: %v, bob reads alice's diary: %v", at, !free, there, held)
 					}
 				}

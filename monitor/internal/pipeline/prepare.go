@@ -134,7 +134,8 @@ func (p *Pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Res
 }
 
 // prepareAnalyzed builds the capability set of an analysed instance.
-func (p *Pipeline) prepareAnalyzed(state *catalog.State, task *Task, found *analysis.Capabilities) (*capabilitySet, error) {
+func (p *Pipeline) prepareAnalyzed(state *catalog.State, task *Task,
+	found *analysis.Capabilities) (*capabilitySet, error) {
 	values := map[string]string{}
 	for i, parameter := range task.spec.Parameters {
 		values[parameter] = found.Instance.Arguments[i]
