@@ -85,12 +85,12 @@ func (p *Pipeline) EndOutdated(change *catalog.Change, now time.Time) (reset int
 		holds := s.bound()
 		return holds == nil || !concerns(holds.subject.Session.Principal) || !p.isOutdated(holds, now)
 	})
-	return endAll(over, func() {
-		p.forgetOutdated(concerns, now)
-		p.dropSets(func(holds *capabilitySet) bool {
-			return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now)
-		}, "")
-	})
+	p.forgetOutdated(concerns, now)
+	p.dropSets(func(holds *capabilitySet) bool {
+		return !holds.analyzed && concerns(holds.subject.Session.Principal) && p.isOutdated(holds, now)
+	}, "")
+	killAll(over)
+	return len(over)
 }
 
 // concerned returns for which users a change, or the passing of time, may give other instances; nil
