@@ -95,7 +95,7 @@ func TestWitnessesAreReal(t *testing.T) {
 					}
 				}
 				environment := Environment{Session: &one.Witness.Session, Now: one.Witness.Now,
-					Target: &one.Witness.Target, Update: &Update{}}
+					Target: &one.Witness.Target, Update: &Update{NewLength: one.Witness.NewLength}}
 				state := StateOf(base, NewConduitTable())
 				if !evaluate(pair[0], state, environment).Allowed || evaluate(pair[1], state, environment).Allowed {
 					t.Fatalf("%s against %s: witness %+v", one.Text, pair[1], one.Witness)

@@ -14,6 +14,8 @@ type Witness struct {
 	Facts   []Fact
 	Now     time.Time // zero if no literal asks for the time
 	Target  Conduit   // name, kind and so on, as far as a literal asks for them
+	// NewLength is that of the target after the write, in bytes; 0 if no literal asks for it.
+	NewLength int64
 }
 
 // witness looks for a case that a clause of the first rule allows and the second rule does
@@ -42,7 +44,6 @@ type witnessMaker struct {
 	rule     Rule
 	clause   *clause
 	bindings []Value
-	newBytes int64 // length after the write
 }
 
 func newWitnessMaker(c *clause, of Rule) *witnessMaker {
@@ -130,7 +131,7 @@ func (w *witnessMaker) property(l *literal) bool {
 	case opLength:
 		w.Target.Length, w.Target.Measured = w.take(term, Integer(0)).Number(), true
 	case opNewLength:
-		w.newBytes = w.take(term, Integer(0)).Number()
+		w.NewLength = w.take(term, Integer(0)).Number()
 	}
 	return true
 }
@@ -231,7 +232,7 @@ func (w *witnessMaker) evaluate(rule Rule) (breaking []Fact, holds bool) {
 		}
 	}
 	environment := Environment{Session: &w.Session, Now: w.Now, Target: &w.Target,
-		Update: &Update{NewLength: w.newBytes}}
+		Update: &Update{NewLength: w.NewLength}}
 	p := newProver(StateOf(facts, NewConduitTable()), &environment)
 	defer p.release()
 	if !p.evaluate(rule) || p.budget.err != nil {

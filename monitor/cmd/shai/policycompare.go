@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,6 +45,10 @@ type comparedGap struct {
 	Time      *time.Time `json:"time,omitempty"`
 	Conduit   string     `json:"conduit"`
 	Kind      string     `json:"kind,omitempty"`
+	ID        int64      `json:"id,omitempty"`
+	Type      string     `json:"type,omitempty"`
+	Length    int64      `json:"length,omitempty"`    // in bytes, before the write
+	NewLength int64      `json:"newLength,omitempty"` // after it
 	Facts     []string   `json:"facts,omitempty"`
 }
 
@@ -217,7 +222,8 @@ func gapOf(w *policy.Witness) *comparedGap {
 	if w == nil {
 		return nil
 	}
-	gap := &comparedGap{Principal: w.Session.Principal, Region: w.Session.Region, Conduit: w.Target.Name}
+	gap := &comparedGap{Principal: w.Session.Principal, Region: w.Session.Region, Conduit: w.Target.Name,
+		ID: w.Target.ID, Type: w.Target.Type, Length: w.Target.Length, NewLength: w.NewLength}
 	if w.Session.IP.IsValid() {
 		gap.Address = w.Session.IP.String()
 	}
@@ -237,7 +243,9 @@ func gapOf(w *policy.Witness) *comparedGap {
 func (g comparedGap) String() string {
 	who := either(g.Principal, "nobody in particular")
 	parts := []string{who}
-	for _, part := range [][2]string{{"in region", g.Region}, {"at", g.Address}, {"writing to a", g.Kind}} {
+	for _, part := range [][2]string{{"in region", g.Region}, {"at", g.Address}, {"writing to a", g.Kind},
+		{"to a conduit of type", g.Type}, {"numbered", numbered(g.ID)}, {"with bytes before:", numbered(g.Length)},
+		{"with bytes after:", numbered(g.NewLength)}} {
 		if part[1] != "" {
 			parts = append(parts, part[0]+" "+part[1])
 		}
@@ -250,6 +258,14 @@ func (g comparedGap) String() string {
 		text += ", where " + strings.Join(g.Facts, ", ")
 	}
 	return text
+}
+
+// numbered writes a number of a case; 0 is not told.
+func numbered(number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(number, 10)
 }
 
 func printCompared(w io.Writer, c comparedPolicies) {
