@@ -5,6 +5,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ var computationNames = []string{"add", "sub", "mul", "div", "rem"}
 func literalText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		one, two := term().Draw(t, "one"), term().Draw(t, "two")
-		switch rapid.IntRange(0, 22).Draw(t, "form") {
+		switch rapid.IntRange(0, 29).Draw(t, "form") {
 		case 0, 1:
 			return "sKeyIs(" + one + ")"
 		case 2:
@@ -109,6 +110,8 @@ func literalText() *rapid.Generator[string] {
 			return "cNameIs(" + rapid.SampledFrom([]string{`"egress"`, one}).Draw(t, "conduit name") + ")"
 		case 21:
 			return rapid.SampledFrom([]string{"cIdIs(1)", "cIdIs(" + one + ")", "cIsInternal()"}).Draw(t, "conduit")
+		case 22, 23, 24, 25, 26:
+			return writeText().Draw(t, "write")
 		default:
 			return fmt.Sprintf("%s(%s, %s, %s)", rapid.SampledFrom(computationNames).Draw(t, "computation"),
 				term().Draw(t, "result"), one, two)
@@ -118,14 +121,44 @@ func literalText() *rapid.Generator[string] {
 
 // notDrawn are the predicates of which random bodies have none, with the reason.
 var notDrawn = map[operation]string{
-	opExists:      "random states have no conduits",
-	opHasPolicy:   "random states have no conduits",
-	opAtLeast:     "only exits compare rules: exitText",
-	opLength:      "refused where a policy is bound",
-	opNewLength:   "refused where a policy is bound",
-	opContentType: "refused where a policy is bound",
-	opWillsay:     "refused where a policy is bound",
-	opEachWillsay: "refused where a policy is bound",
+	opExists:    "random states have no conduits",
+	opHasPolicy: "random states have no conduits",
+	opAtLeast:   "only exits compare rules: exitText",
+}
+
+// writeText draws literals about places in logs, and about what is written.
+func writeText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		offset := rapid.SampledFrom([]string{"V", "W", "1", "2", "O"}).Draw(t, "offset")
+		written := rapid.SampledFrom([]string{"this", `"egress"`, `"x"`, "V"}).Draw(t, "written")
+		one := term().Draw(t, "one")
+		switch rapid.IntRange(0, 9).Draw(t, "form of write") {
+		case 0, 1:
+			return fmt.Sprintf("%s@%s says f(%s)", place().Draw(t, "place"), offset, one)
+		case 2:
+			at := rapid.SampledFrom([]string{"O", "1", "2"}).Draw(t, "each at")
+			return fmt.Sprintf("each in %s@%s says f(E) { %s }", place().Draw(t, "place"), at,
+				rapid.SampledFrom([]string{"lt(" + at + ", 2)", condition().Draw(t, "condition")}).Draw(t, "about"))
+		case 3:
+			return fmt.Sprintf("each in %s@%s..%s says f(E) { %s }", place().Draw(t, "place"),
+				rapid.SampledFrom([]string{"0", "1"}).Draw(t, "from"), rapid.SampledFrom([]string{"2",
+					"3"}).Draw(t, "to"), condition().Draw(t, "condition"))
+		case 4:
+			return fmt.Sprintf("%s willsay f(%s)", written, one)
+		case 5:
+			return fmt.Sprintf("%s@%s willsay f(%s)", written, offset, one)
+		case 6:
+			return fmt.Sprintf("each in %s willsay f(E) { %s }", written, condition().Draw(t, "condition"))
+		case 7:
+			return fmt.Sprintf("each in %s@1..%s willsay f(E) { %s }", written, rapid.SampledFrom([]string{"2",
+				"3"}).Draw(t, "to"), condition().Draw(t, "condition"))
+		case 8:
+			return rapid.SampledFrom([]string{"cCurrLenIs(", "cNewLenIs("}).Draw(t, "length") + rapid.SampledFrom(
+				[]string{one, "V", "1", "2"}).Draw(t, "bytes") + ")"
+		default:
+			return `cTypeIs(` + rapid.SampledFrom([]string{`"access-log"`, "V"}).Draw(t, "content") + ")"
+		}
+	})
 }
 
 // The properties hold for a predicate only if the generator draws it, and the oracle knows it.
@@ -139,9 +172,9 @@ func TestEveryPredicateIsDrawn(t *testing.T) {
 		for _, literal := range file.Policies[0].clauses[0].body {
 			switch literal.form {
 			case saysForm:
-				drawn[opSays] = true
+				drawn[map[bool]operation{false: opSays, true: opWillsay}[literal.willsay]] = true
 			case eachForm:
-				drawn[opEach] = true
+				drawn[map[bool]operation{false: opEach, true: opEachWillsay}[literal.willsay]] = true
 			default:
 				drawn[predicates[literal.name]] = true
 			}
@@ -177,6 +210,10 @@ func condition() *rapid.Generator[string] {
 func bodyText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		literals := rapid.SliceOfN(literalText(), 0, 4).Draw(t, "literals")
+		if rapid.IntRange(0, 2).Draw(t, "mostly about a write?") == 0 {
+			writes := rapid.SliceOfN(writeText(), 1, 2).Draw(t, "writes")
+			literals = slices.Concat(writes, literals[:min(1, len(literals))])
+		}
 		for ; len(literals) > 0; literals = literals[:len(literals)-1] {
 			text := strings.Join(literals, ", ")
 			if _, err := CompileAccepted("random", []byte("read :- "+text+".")); err == nil {
@@ -186,6 +223,8 @@ func bodyText() *rapid.Generator[string] {
 		return rapid.SampledFrom([]string{"true", `sKeyIs("a")`, `sKeyIs("b"), sRegionIs("r")`}).Draw(t, "simple")
 	})
 }
+
+var atPlace = regexp.MustCompile(`@\S+`)
 
 // weakened draws a conjunction that says part of what body says.
 func weakened(body string) *rapid.Generator[string] {
@@ -200,7 +239,10 @@ func weakened(body string) *rapid.Generator[string] {
 				rapid.Bool().Draw(t, "change?") {
 				literal.name = rapid.SampledFrom(relationNames).Draw(t, "other relation")
 			}
-			if literal.form == eachForm && rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
+			if literal.offset != nil && rapid.IntRange(0, 2).Draw(t, "another place?") == 0 {
+				other := rapid.SampledFrom([]string{"", "@1", "@O", "@1..2", "@1..3"}).Draw(t, "other place")
+				kept = append(kept, atPlace.ReplaceAllString(literal.String(), other))
+			} else if literal.form == eachForm && rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
 				kept = append(kept, strings.Replace(literal.String(), "{", "{ "+condition().Draw(t, "more")+",", 1))
 			} else if rapid.IntRange(0, 3).Draw(t, "keep?") > 0 {
 				kept = append(kept, literal.String())
@@ -276,7 +318,18 @@ func randomFact() *rapid.Generator[Fact] {
 	})
 }
 
-func randomFacts() *rapid.Generator[[]Fact] { return rapid.SliceOfN(randomFact(), 0, 12) }
+// placedFact draws a fact, which may be an entry of a log.
+func placedFact() *rapid.Generator[Fact] {
+	return rapid.Custom(func(t *rapid.T) Fact {
+		fact := randomFact().Draw(t, "fact")
+		if rapid.IntRange(0, 2).Draw(t, "at a place?") == 0 {
+			fact.Positioned, fact.Offset = true, int64(rapid.IntRange(0, 3).Draw(t, "offset"))
+		}
+		return fact
+	})
+}
+
+func randomFacts() *rapid.Generator[[]Fact] { return rapid.SliceOfN(placedFact(), 0, 12) }
 
 func baseOf(facts []Fact) *FactBase {
 	base := NewFactBase()
@@ -286,6 +339,17 @@ func baseOf(facts []Fact) *FactBase {
 		}
 	}
 	return base
+}
+
+// writes are what may be written; nil: the monitor has not read it.
+var writes = []*Update{
+	nil,
+	{NewLength: 2, Facts: []Fact{{Relation: "f", Arguments: []Value{String("a")}, Positioned: true, Offset: 1}}},
+	{NewLength: 3, Facts: []Fact{{Relation: "f", Arguments: []Value{String("b")}, Positioned: true, Offset: 1},
+		{Relation: "f", Arguments: []Value{String("a")}, Positioned: true, Offset: 2}}},
+	{},
+	{NewLength: 1, Facts: []Fact{{Relation: "f", Arguments: []Value{Integer(2)}},
+		{Relation: "g", Arguments: []Value{String("a"), String("b")}}}},
 }
 
 // flows are all sessions, targets and clocks of the small vocabulary.
@@ -299,8 +363,10 @@ func flows() []Environment {
 				all = append(all, Environment{
 					Session: &Session{Principal: principal, Region: region, IP: address},
 					Now:     now.Add(-time.Second * time.Duration(len(all)%2)),
+					Update:  writes[len(all)%len(writes)],
 					Target: &Conduit{ID: int64(len(all) % 3), Name: []string{"egress", "x"}[len(all)%2], Kind: kind,
-						Internal: len(all)%5 == 0},
+						Internal: len(all)%5 == 0, Type: []string{"", "access-log"}[len(all)/2%2],
+						Length: int64(len(all) % 3), Measured: len(all)%4 > 0},
 				})
 			}
 		}

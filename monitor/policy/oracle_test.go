@@ -2,7 +2,11 @@
 
 package policy
 
-import "shai.dev/monitor/internal/bug"
+import (
+	"slices"
+
+	"shai.dev/monitor/internal/bug"
+)
 
 // oracle evaluates rules as naively as possible, as a check on the prover: facts are
 // a list that is walked from end to end, there is no trail and no index.
@@ -54,11 +58,54 @@ func (o oracle) clause(body []literal, bindings []Value) bool {
 	}
 	l := body[0]
 	for _, values := range o.solutions(l, bindings) {
-		if extended, ok := o.bind(l.arguments, values, bindings); ok && o.clause(body[1:], extended) {
+		if extended, ok := o.bind(l.asked(), values, bindings); ok && o.clause(body[1:], extended) {
 			return true
 		}
 	}
 	return false
+}
+
+// asked are the terms to which a literal gives values: a tuple's place comes last.
+func (l *literal) asked() []Value {
+	if l.content == nil || !l.content.positioned || l.content.isRange() {
+		return l.arguments
+	}
+	return append(slices.Clone(l.arguments), l.content.offset)
+}
+
+// tuples are those among the facts that have the literal's form, and if it asks for places,
+// one.
+func (l *literal) tuples(facts []Fact) (all [][]Value) {
+	for _, fact := range facts {
+		if fact.Relation != l.content.relation || len(fact.Arguments) != len(l.arguments) ||
+			l.content.positioned && !fact.Positioned {
+			continue
+		}
+		values := slices.Clone(fact.Arguments)
+		if len(l.asked()) > len(l.arguments) {
+			values = append(values, Integer(fact.Offset))
+		}
+		all = append(all, values)
+	}
+	return all
+}
+
+// said are the facts of the conduit that a literal names.
+func (o oracle) said(conduit Value) (facts []Fact) {
+	for _, fact := range o.facts {
+		if String(fact.Conduit) == conduit {
+			facts = append(facts, fact)
+		}
+	}
+	return facts
+}
+
+// written are the tuples of the write, if it is to the conduit that a literal names.
+func (o oracle) written(conduit Value) (facts []Fact, ok bool) {
+	if o.environment.Update == nil || conduit != String(o.environment.Target.Name) {
+		return nil, false
+	}
+	return o.environment.Update.Facts, true
 }
 
 // solutions lists argument values for which the literal holds.
@@ -102,17 +149,28 @@ func (o oracle) solutions(l literal, bindings []Value) [][]Value {
 		return nil
 	case opTime:
 		return [][]Value{{Time(o.environment.Now)}}
-	case opSays:
-		var all [][]Value
-		for _, fact := range o.facts {
-			if fact.Relation == l.content.relation && len(fact.Arguments) == len(l.arguments) &&
-				String(fact.Conduit) == o.value(l.content.conduit, bindings) {
-				all = append(all, fact.Arguments)
-			}
+	case opContentType:
+		return one(target.Type)
+	case opLength:
+		if target.Measured {
+			return [][]Value{{Integer(target.Length)}}
 		}
-		return all
-	case opEach:
+		return nil
+	case opNewLength:
+		if o.environment.Update != nil {
+			return [][]Value{{Integer(o.environment.Update.NewLength)}}
+		}
+		return nil
+	case opSays:
+		return l.tuples(o.said(o.value(l.content.conduit, bindings)))
+	case opWillsay:
+		facts, _ := o.written(o.value(l.content.conduit, bindings))
+		return l.tuples(facts)
+	case opEach, opEachWillsay:
 		if o.each(l, bindings) {
+			for _, term := range l.asked()[len(l.arguments):] {
+				arguments = append(arguments, o.value(term, bindings))
+			}
 			return [][]Value{arguments}
 		}
 		return nil
@@ -142,20 +200,31 @@ func (o oracle) solutions(l literal, bindings []Value) [][]Value {
 	return nil
 }
 
-// each fails where nothing that could say something is named.
+// each fails where nothing that could say something is named. Each of a write also fails if the
+// write has anything else.
 func (o oracle) each(l literal, bindings []Value) bool {
-	if o.value(l.content.conduit, bindings).kind != StringValue {
+	conduit := o.value(l.content.conduit, bindings)
+	facts, ok := o.said(conduit), conduit.kind == StringValue
+	if l.op == opEachWillsay {
+		facts, ok = o.written(conduit)
+	}
+	from, to := o.value(l.content.offset, bindings), o.value(l.content.rangeEnd, bindings)
+	if l.content.isRange() && (from.kind != IntegerValue || to.kind != IntegerValue) {
 		return false
 	}
-	for _, fact := range o.facts {
-		if fact.Relation != l.content.relation || len(fact.Arguments) != len(l.arguments) ||
-			String(fact.Conduit) != o.value(l.content.conduit, bindings) {
+	for _, fact := range facts {
+		if l.content.isRange() && fact.Positioned && (fact.Offset < from.number || fact.Offset >= to.number) {
 			continue
 		}
-		if extended, ok := o.bind(l.arguments, fact.Arguments, bindings); ok &&
-			!o.clause(l.content.condition, extended) {
+		tuples := l.tuples([]Fact{fact})
+		if len(tuples) == 0 {
+			ok = ok && l.op == opEach
+			continue
+		}
+		extended, matches := o.bind(l.asked(), tuples[0], bindings)
+		if matches && !o.clause(l.content.condition, extended) || !matches && l.op == opEachWillsay {
 			return false
 		}
 	}
-	return true
+	return ok
 }
