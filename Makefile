@@ -155,6 +155,11 @@ scenario: ## List scenarios of load, or run one on the running demo (NAME=spike 
 bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 ...')
 	@exec $(PYTHON) -m loadgen sessions --output out/bench $(SESSION)
 
+# The result is out/bench/ingest/ingest.json; INGEST has options, see --help of the command.
+.PHONY: bench-ingest
+bench-ingest: build-image ## Measure searches while documents come in (INGEST='--rounds 3 ...')
+	@exec $(PYTHON) -m loadgen ingest --output out/bench/ingest $(INGEST)
+
 # The results are out/bench/policy.json and policy.html, its chart. A module of its own, so
 # that the product does not depend on the engines that it is compared with.
 .PHONY: bench-policy

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from loadgen.datasets import corpus
 from loadgen.driving import reference
 from loadgen.errors import LoadgenError
-from loadgen.measuring import benchmark, fast, scenario, sessions
+from loadgen.measuring import benchmark, fast, ingest, scenario, sessions
 from loadgen.results import tables
 from loadgen.stacks import light
 from loadgen.verifying import verification
@@ -22,6 +22,7 @@ COMMANDS = {
     "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
     "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
     "fast": (fast, "measure what enforcement costs with a search engine of known cost, in installations of its own"),
+    "ingest": (ingest, "measure what documents that come in do to searches, in an installation of its own"),
     "light": (light, "write manifests of Sys-E with its fast engine"),
     "metrics": (reference, "print the metrics of the load generator"),
     "scenario": (scenario, "run a scenario of load on the running demo, or list the scenarios"),

@@ -19,6 +19,7 @@ capabilities|parts of the offline analysis, of 400 users (-population=40000 for 
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines, and 100 members that are stand-ins: seconds, CPU, memory, requests|make bench-operator
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
+ingest|1,000 documents a second that come while 24 users search Sys-E, beside searches alone: 5 minutes, as root|make bench-ingest
 fast|Sys-E's overhead with an engine that picks at random, as busy as BUSY_CYCLES says: 11 minutes, as root|make build-image && .venv/bin/python -m loadgen fast --output out/bench/fast --busy-cycles ${BUSY_CYCLES:-0}
 rollback|rolling a worker back, by pages and descriptors, beside forking it again|make setup && make -C supervisor bench-rollback
 scrape|decisions of the monitor while its metrics are scraped, beside those while nobody does|$GO_BENCH -bench=Scrape -benchtime=1x ./internal/pipeline

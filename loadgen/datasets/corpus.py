@@ -113,12 +113,13 @@ def run(options: Namespace) -> None:
     if not jar.exists():
         raise DatasetError(f"{jar} is missing: run `make build`")
     generator = Generator(jar, find_java()[0])
-    made = make(options.output.resolve(), dataset, options.seed, generator, _generate)
+    made = make(options.output.resolve(), dataset, options.seed, generator, generate)
     description = f"{dataset.documents} documents, {dataset.users} users, seed {options.seed}"
     print(f"{options.output}: {description} {'made' if made else 'were there already'}")
 
 
-def _generate(words: Sequence[str]) -> None:
+def generate(words: Sequence[str]) -> None:
+    """Run the generator's command to its end; DatasetError when it fails."""
     done = subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise DatasetError(f"the corpus generator ended with status {done.returncode}: {' '.join(words)}")

@@ -85,6 +85,14 @@ class Place:
     @contextlib.contextmanager
     def prepared(self, people: crowd.Crowd) -> Iterator[None]:
         """Lock the output directory and fill it; PlaceError when nothing can be measured in it."""
+        with self.locked():
+            crowd.make(self.data, people)
+            shutil.rmtree(self.held, ignore_errors=True)
+            yield
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the output directory, without data; PlaceError when nothing can be measured in it."""
         if os.geteuid() != 0:
             raise PlaceError("tasks run as users of their own, which needs root: run it with sudo")
         self.output.mkdir(parents=True, exist_ok=True)
@@ -94,8 +102,6 @@ class Place:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise PlaceError(f"another measurement writes to {self.output}: wait for its end") from None
-            crowd.make(self.data, people)
-            shutil.rmtree(self.held, ignore_errors=True)
             for directory in (self.logs, self.site.state):
                 directory.mkdir(exist_ok=True)
             yield

@@ -26,7 +26,7 @@ RUNTIMES = {"front-end": ["$(SYSE)", "/lib", "/usr/lib", "/lib64"]}
 """What the tasks execute and read beside their conduits: paths by the names that they give."""
 
 _EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
-_LEFT_OUT = frozenset({"indexer", "search-back", "index", "forward", "partial"})
+_LEFT_OUT = frozenset({"indexer", "index-follower", "search-back", "index", "forward", "partial"})
 
 
 def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int = 0) -> list[dict[str, Any]]:

@@ -59,9 +59,18 @@ def find_task(documents: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def serving(documents: Sequence[dict[str, Any]], pipeline: str) -> tuple[str, ...]:
-    """Return the tasks of a pipeline that always run, in the order of its manifest: the order in which they start."""
-    wanted = find(documents, pipeline)["spec"]["tasks"]
-    return tuple(name for name in wanted if find_task(documents, name)["spec"].get("run", "Always") == "Always")
+    """Return the tasks of a pipeline that always run, in the order of its manifest: the order in which they start.
+
+    A task that writes a directory is left out: variants share their data, and one of them has such a task already.
+    """
+    spec = find(documents, pipeline)["spec"]
+    directories = {conduit["name"] for conduit in spec["conduits"] if conduit.get("directory")}
+    tasks = {name: find_task(documents, name)["spec"] for name in spec["tasks"]}
+    return tuple(
+        name
+        for name, task in tasks.items()
+        if task.get("run", "Always") == "Always" and directories.isdisjoint(task.get("writes") or ())
+    )
 
 
 def variables(pipeline: dict[str, Any]) -> dict[str, str]:

@@ -153,15 +153,29 @@ func (t *Task) run() string {
 // raises reports whether the program may raise its taint.
 func (t *Task) raises() bool { return len(t.roles) > 1 }
 
-// capabilityTable returns the role's table. The kernel lets a program that may raise its taint
-// open only what all of its roles may open, and one that was started in a dynamic mode nothing;
-// the monitor decides on the rest.
+// capabilityTable returns the role's table.
 func (a *acting) capabilityTable(r *role) (table []wire.Capability) {
 	for _, place := range r.placements {
-		if place.directory != "" && (a.asks || a.task.raises()) {
+		if place.directory != "" && a.asksBeneath(place.directory) {
 			place.capability.Rights |= wire.RightAsk
 		}
 		table = append(table, place.capability)
 	}
 	return table
+}
+
+// asksBeneath reports whether the program asks the monitor about what the kernel refuses beneath a
+// directory. The kernel lets a program that may raise its taint open only what all of its roles may
+// open, and one that was started in a dynamic mode nothing; of documents, it lets a program open those
+// of the classes that there were when it started.
+func (a *acting) asksBeneath(directory string) bool {
+	return a.asks || a.task.raises() || directory == viewPrefix && a.task.readsDocuments()
+}
+
+// readsDocuments reports whether the manifest lists documents among what a task without parameters
+// reads.
+func (t *Task) readsDocuments() bool {
+	return len(t.spec.Parameters) == 0 && slices.ContainsFunc(t.pipeline.spec.Conduits, func(c manifest.Conduit) bool {
+		return c.Ingress && slices.Contains(t.spec.Reads, c.Name)
+	})
 }

@@ -73,7 +73,7 @@ public final class SearchEngine implements Callable<Integer> {
 
     @Option(
             names = "--refresh",
-            defaultValue = "10",
+            defaultValue = "2",
             description = "Seconds between looking for a newer index (default: ${DEFAULT-VALUE}).")
     private int refresh;
 

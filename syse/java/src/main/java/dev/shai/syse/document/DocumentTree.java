@@ -77,7 +77,8 @@ public final class DocumentTree {
                 });
     }
 
-    private static OptionalInt conduit(String name) {
+    /** The conduit that a file name is the number of; empty if it is none. */
+    static OptionalInt conduit(String name) {
         boolean digits = name.chars().allMatch(c -> c >= '0' && c <= '9');
         if (!digits || name.isEmpty() || name.length() > 10) {
             return OptionalInt.empty();

@@ -7,7 +7,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.IndexNotFoundException;
@@ -20,7 +22,6 @@ import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.store.MMapDirectory;
 import org.apache.lucene.store.NoLockFactory;
-import org.apache.lucene.util.IOUtils;
 
 /**
  * One commit of one shard, open for searching. The shards beside it are open too, but only their
@@ -30,19 +31,31 @@ import org.apache.lucene.util.IOUtils;
  */
 final class ShardReader {
     private final DirectoryReader own;
+    private final Map<Path, DirectoryReader> others;
     private final StatisticsSearcher searcher;
     private final int[][] conduitsByLeaf;
 
-    private ShardReader(DirectoryReader own, List<DirectoryReader> others) throws IOException {
+    /** What was read of the segments of {@code own}; a later commit has most of them, too. */
+    private final Map<IndexReader.CacheKey, int[]> conduitsBySegment = new HashMap<>();
+
+    private ShardReader(
+            DirectoryReader own,
+            Map<Path, DirectoryReader> others,
+            Map<IndexReader.CacheKey, int[]> known)
+            throws IOException {
         this.own = own;
-        List<IndexReader> everything = new ArrayList<>(others);
+        this.others = others;
+        List<IndexReader> everything = new ArrayList<>(others.values());
         everything.add(own);
         this.searcher = new StatisticsSearcher(own, everything);
         this.conduitsByLeaf = new int[own.leaves().size()][];
         for (LeafReaderContext leaf : own.leaves()) {
-            conduitsByLeaf[leaf.ord] = readConduits(leaf);
+            IndexReader.CacheKey segment = leaf.reader().getCoreCacheHelper().getKey();
+            int[] conduits = known.get(segment);
+            conduitsByLeaf[leaf.ord] = conduits == null ? readConduits(leaf) : conduits;
+            conduitsBySegment.put(segment, conduitsByLeaf[leaf.ord]);
         }
-        own.getReaderCacheHelper().addClosedListener(key -> IOUtils.close(others));
+        own.getReaderCacheHelper().addClosedListener(key -> release(others));
     }
 
     /**
@@ -61,7 +74,7 @@ final class ShardReader {
         } catch (IndexNotFoundException none) {
             throw noIndex(shard);
         }
-        return open(shard, own)
+        return open(shard, own, Map.of(), Map.of())
                 .orElseThrow(
                         () ->
                                 new CommandFailure(
@@ -73,25 +86,34 @@ final class ShardReader {
     /** The current commit if it is a new one and complete. */
     Optional<ShardReader> reopen(Path shard) throws IOException {
         DirectoryReader changed = DirectoryReader.openIfChanged(own);
-        return changed == null ? Optional.empty() : open(shard, changed);
+        return changed == null ? Optional.empty() : open(shard, changed, others, conduitsBySegment);
     }
 
     /** Takes over {@code own}; empty while the other shards are of another build. */
-    private static Optional<ShardReader> open(Path shard, DirectoryReader own) throws IOException {
-        List<DirectoryReader> others = new ArrayList<>();
+    private static Optional<ShardReader> open(
+            Path shard,
+            DirectoryReader own,
+            Map<Path, DirectoryReader> before,
+            Map<IndexReader.CacheKey, int[]> known)
+            throws IOException {
+        Map<Path, DirectoryReader> others = new HashMap<>();
         boolean complete = false;
         try {
-            complete = openOthers(shard, own, others);
-            return complete ? Optional.of(new ShardReader(own, others)) : Optional.empty();
+            complete = openOthers(shard, own, before, others);
+            return complete ? Optional.of(new ShardReader(own, others, known)) : Optional.empty();
         } finally {
             if (!complete) {
-                IOUtils.close(others);
+                release(others);
                 own.close();
             }
         }
     }
 
-    private static boolean openOthers(Path shard, DirectoryReader own, List<DirectoryReader> others)
+    private static boolean openOthers(
+            Path shard,
+            DirectoryReader own,
+            Map<Path, DirectoryReader> before,
+            Map<Path, DirectoryReader> others)
             throws IOException {
         int shards = Integer.parseInt(commitData(own, IndexFields.COMMIT_SHARDS));
         for (int number = 0; number < shards; number++) {
@@ -100,14 +122,33 @@ final class ShardReader {
             if (sibling.equals(shard) || !Files.isDirectory(sibling)) {
                 continue;
             }
-            DirectoryReader other = openDirectory(sibling);
-            others.add(other);
+            DirectoryReader other = newest(sibling, before.get(sibling));
+            others.put(sibling, other);
             String build = commitData(own, IndexFields.COMMIT_BUILD);
             if (!build.equals(commitData(other, IndexFields.COMMIT_BUILD))) {
                 return false;
             }
         }
         return true;
+    }
+
+    /** Opens the newest commit in a folder. It shares what it can with an earlier one, or is it. */
+    private static DirectoryReader newest(Path folder, DirectoryReader before) throws IOException {
+        if (before == null) {
+            return openDirectory(folder);
+        }
+        DirectoryReader changed = DirectoryReader.openIfChanged(before);
+        if (changed != null) {
+            return changed;
+        }
+        before.incRef();
+        return before;
+    }
+
+    private static void release(Map<Path, DirectoryReader> readers) throws IOException {
+        for (DirectoryReader reader : readers.values()) {
+            reader.decRef();
+        }
     }
 
     private static String commitData(DirectoryReader reader, String key) throws IOException {

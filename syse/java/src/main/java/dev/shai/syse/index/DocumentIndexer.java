@@ -62,6 +62,11 @@ public final class DocumentIndexer {
         DocumentHeader of(int conduit, DocumentHeader own);
     }
 
+    /** Lists documents. */
+    public interface Documents {
+        void visit(DocumentTree.Visitor visitor) throws IOException;
+    }
+
     /**
      * @param log gets a line for each of the first few documents that something is wrong with
      * @param progress is told how many documents are done
@@ -75,12 +80,12 @@ public final class DocumentIndexer {
     }
 
     /**
-     * Indexes every document beneath a folder.
+     * Indexes documents. Call it once.
      *
      * @return the number of documents with each outcome
-     * @throws IOException when the folder cannot be listed or the index cannot be written
+     * @throws IOException when they cannot be listed or the index cannot be written
      */
-    public Map<Outcome, Long> run(Path documents, int threads)
+    public Map<Outcome, Long> run(Documents documents, int threads)
             throws IOException, InterruptedException {
         Thread[] workers = new Thread[threads];
         for (int i = 0; i < threads; i++) {
@@ -88,7 +93,7 @@ public final class DocumentIndexer {
             workers[i].start();
         }
         try {
-            DocumentTree.walk(documents, new Enqueue());
+            documents.visit(new Enqueue());
         } catch (IOException broken) {
             failure.compareAndSet(null, broken);
         }

@@ -9,9 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.shai.syse.CommandFailure;
 import dev.shai.syse.document.DocumentHeader;
 import dev.shai.syse.document.Visibility;
+import dev.shai.syse.index.IndexBuild;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.StringReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -52,6 +54,29 @@ class ShardTest {
             shard.refreshNow();
             assertArrayEquals(new int[] {2, 4, 6}, shard.engine().search(WORD).conduits());
         }
+    }
+
+    @Test
+    void aCommitOnTopOfAnotherIsSearchedAfterARefresh() throws IOException {
+        build(2, 1, 2, 4);
+        try (Shard even = open("0");
+                Shard odd = open("1");
+                IndexBuild index = IndexBuild.continued(folder, 2)) {
+            for (int round = 0; round < 3; round++) {
+                DocumentHeader header =
+                        new DocumentHeader("word", DocumentHeader.NO_OWNER, Visibility.PUBLIC);
+                index.add(6 + 2 * round, header, new StringReader("text"));
+                index.delete(new int[] {2 + 2 * round});
+                index.commit();
+                even.refreshNow();
+                odd.refreshNow();
+                assertArrayEquals(
+                        new int[] {4 + 2 * round, 6 + 2 * round},
+                        even.engine().search(WORD).conduits());
+                assertArrayEquals(new int[] {1}, odd.engine().search(WORD).conduits());
+            }
+        }
+        assertEquals(0, complaints.count());
     }
 
     @Test
