@@ -211,7 +211,8 @@ func TestResultsThatAreRefused(t *testing.T) {
 	if err := worker.Send(t.Context(), analysis.Shard{Number: 1, Of: 2}, result); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{bareFact("friends/alice", "friend", "x")}}); err != nil {
+	change := api.FactChange{Add: []api.Fact{bareFact("friends/alice", "friend", "x")}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 	other, err := RunShard(t.Context(), export(t, m), analysis.Shard{Number: 1, Of: 2}, nil)
