@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -77,7 +77,7 @@ func argumentsOf(pairs []string) (map[string]string, error) {
 func factsOf(paths []string) ([]policy.Fact, error) {
 	var facts []policy.Fact
 	for _, path := range paths {
-		file, err := os.Open(path)
+		file, err := plainfile.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("read facts: %w", err)
 		}

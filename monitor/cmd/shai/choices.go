@@ -11,12 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 func (p *program) policyChoicesCommand() *cobra.Command {
@@ -126,7 +126,7 @@ func choiceNamed(item api.ItemPolicy, principal, text string) (string, error) {
 
 // readPrincipalKey reads an Ed25519 key from a PEM file.
 func readPrincipalKey(file string) (ed25519.PrivateKey, error) {
-	text, err := os.ReadFile(file)
+	text, err := plainfile.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the principal's key: %w", err)
 	}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -55,7 +55,7 @@ func readTexts(found []finding, texts map[string]string) {
 		if _, known := texts[f.File]; known {
 			continue
 		}
-		if text, err := os.ReadFile(f.File); err == nil {
+		if text, err := plainfile.Read(f.File); err == nil {
 			texts[f.File] = string(text)
 		}
 	}

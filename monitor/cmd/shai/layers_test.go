@@ -46,8 +46,8 @@ var layers = [][]string{
 		"internal/allowlist"},
 	{"policy", "internal/reading"},
 	{"internal/look", "internal/shape"},
-	{"internal/audit/records", "internal/bug", "internal/codec", "internal/edition", "internal/shellword",
-		"internal/waiting"}, // the last for tests
+	{"internal/audit/records", "internal/bug", "internal/codec", "internal/edition", "internal/plainfile",
+		"internal/shellword", "internal/waiting"}, // the last for tests
 }
 
 type listed struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -78,7 +79,7 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 			manifests = append(manifests, path)
 			continue
 		}
-		text, err := os.ReadFile(path)
+		text, err := plainfile.Read(path)
 		if err != nil {
 			return result, nil, fmt.Errorf("read policy: %w", err)
 		}
@@ -207,7 +208,7 @@ func (p *program) format(path string, write bool) error {
 	if err != nil {
 		return fmt.Errorf("format policy: %w", err)
 	}
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path)
 	if err != nil {
 		return fmt.Errorf("format policy: %w", err)
 	}

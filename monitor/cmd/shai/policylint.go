@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -151,7 +152,7 @@ func (p *program) readPolicies(paths []string) (policySources, error) {
 			return given, fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", path)
 		}
 		for _, name := range names {
-			text, err := os.ReadFile(name)
+			text, err := plainfile.Read(name)
 			if err != nil {
 				return given, fmt.Errorf("read policy: %w", err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/edition"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/internal/report"
 	"shai.dev/monitor/internal/report/boards"
 	"shai.dev/monitor/internal/report/figure"
@@ -219,7 +220,7 @@ func readDirectory(given *sources.All, path string) error {
 }
 
 func readSource(given *sources.All, path string) error {
-	file, err := os.Open(path)
+	file, err := plainfile.Open(path)
 	if err != nil {
 		return fmt.Errorf("read what to report on: %w", err)
 	}

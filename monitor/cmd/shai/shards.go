@@ -14,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // secret is the mode of files from which facts can be read, or that grant access.
@@ -130,7 +131,7 @@ func (p *program) importAnalysis(ctx context.Context, pipeline string, paths []s
 	shards := make([][]byte, len(paths))
 	for i, path := range paths {
 		var err error
-		if shards[i], err = os.ReadFile(path); err != nil {
+		if shards[i], err = plainfile.Read(path); err != nil {
 			return fmt.Errorf("read shard: %w", err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"shai.dev/monitor/internal/audit/records"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/offline"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // learnFlags are the command-line flags of shai task learn.
@@ -116,7 +116,7 @@ func (p *program) recordsOf(ctx context.Context, file, task string) (log []recor
 	}
 	reader := p.stdin
 	if file != "-" {
-		opened, err := os.Open(file)
+		opened, err := plainfile.Open(file)
 		if err != nil {
 			return nil, fmt.Errorf("--records: %w", err)
 		}

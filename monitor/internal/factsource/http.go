@@ -12,15 +12,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // address is a source of facts behind a URL. Its position is the answer's entity tag.
@@ -74,25 +72,21 @@ func permitted(target allowlist.Target) func(network, address string, _ syscall.
 	}
 }
 
-// readCertificates reads a file of certificates that a manifest names. It opens only a
-// regular file: opening a device can have an effect, and a pipe would have to be waited
-// for. It reads no more than the size that the file has: files of /proc have none, and
-// some of them do not end.
+// readCertificates reads a file of certificates that a manifest names. It reads no more than the size
+// that the file has: files of /proc have none, and some of them do not end.
 func readCertificates(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	case info.Size() > maxCertificatesBytes:
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", name, info.Size(), maxCertificatesBytes)
-	}
-	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe by now
+	file, err := plainfile.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size() > maxCertificatesBytes:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", name, info.Size(), maxCertificatesBytes)
+	}
 	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 

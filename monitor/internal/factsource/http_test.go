@@ -184,9 +184,9 @@ func TestCertificateFilesThatAreRefused(t *testing.T) {
 		}
 	}
 	refused := map[string]string{
-		pipe:                                "is not a regular file",
-		"/dev/zero":                         "is not a regular file",
-		directory:                           "is not a regular file",
+		pipe:                                "it is no regular file",
+		"/dev/zero":                         "it is no regular file",
+		directory:                           "it is no regular file",
 		large:                               "at most 4194304 are read",
 		empty:                               "contains no PEM certificate",
 		filepath.Join(directory, "missing"): "no such file",

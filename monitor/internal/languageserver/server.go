@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/creachadair/jrpc2/handler"
 
 	"shai.dev/monitor/internal/edition"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // Server serves one editor.
@@ -157,7 +157,7 @@ func (s *Server) beside(d *document) []*document {
 		}
 		if open := s.open[uri]; open != nil {
 			all = append(all, open)
-		} else if text, err := os.ReadFile(name); err == nil {
+		} else if text, err := plainfile.Read(name); err == nil {
 			all = append(all, newDocument(uri, string(text), 0, s.utf8))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // MaxSize is the largest manifest file, in bytes.
@@ -85,7 +87,7 @@ func IsTest(path string) bool {
 }
 
 func readFile(path string) (Source, error) {
-	file, err := os.Open(path)
+	file, err := plainfile.Open(path)
 	if err != nil {
 		return Source{}, fmt.Errorf("read manifest: %w", err)
 	}

@@ -11,12 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -130,19 +129,7 @@ func openFacts(data, path string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file, err := root.OpenFile(strings.TrimPrefix(path, "/"), os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", filepath.Join(data, path))
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
+	return plainfile.OpenIn(root, strings.TrimPrefix(path, "/"))
 }
 
 // SourceID returns an identifier of a source and the place that its facts come from. If

@@ -138,6 +138,10 @@ spec:
       kind: file
       type: conduit-ids
       paths: [{path: "/neighbour/**", policy: {name: free}}]
+    - name: papers
+      kind: file
+      ingress: true
+      paths: [{path: "/papers/**", policy: {name: free}}]
 `
 
 // What policies allow is not enough: a task writes the typed conduits of its own pipeline only.
@@ -153,6 +157,31 @@ func TestTypedConduitsOfOtherPipelinesAreUnknown(t *testing.T) {
 		if got := bob.writes(conduit, fmt.Sprintf("%d\n", id), 0); got != want {
 			t.Errorf("%s: %q, want %q", conduit, got, want)
 		}
+	}
+}
+
+// Whether a document of another pipeline exists is not told by what becomes of an entry about it.
+func TestEntriesAreAboutDocumentsOfTheirPipeline(t *testing.T) {
+	m, options := typedMonitor(t)
+	if err := os.MkdirAll(filepath.Join(options.Data, "papers"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(options.Data, "papers", "secret"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	applyBare(t, m, pipelinetest.Typed+neighbour)
+	if _, exists := m.state().ID("/papers/secret"); !exists {
+		t.Fatal("the neighbour's document is not registered")
+	}
+	bob := typedSessions(t, m, wire.ModeShai, "bob")[0]
+	for _, about := range []string{"/papers/secret", "/papers/nothing"} {
+		if got := bob.writes(logName, accessEntry("bob", about, time.Now()), 0); got != "EBADMSG" {
+			t.Errorf("an entry about %s: %q", about, got)
+		}
+	}
+	expectLog(t, m, options, "")
+	if got := bob.writes(logName, accessEntry("bob", document, time.Now()), 0); got != "" {
+		t.Errorf("an entry about the pipeline's document: %q", got)
 	}
 }
 

@@ -142,6 +142,14 @@ func (p *Pipeline) owns(set string) bool {
 	return false
 }
 
+// hasDocument reports whether a name is that of a document of the pipeline, which has not gone. Those of other
+// pipelines are none: the answers to tasks would tell which exist.
+func (p *Pipeline) hasDocument(name string) bool {
+	state := p.services.state()
+	found, known := state.ConduitByName(name)
+	return known && found.Policy != nil && p.owns(state.SetOf(found))
+}
+
 // read reads what is to be written.
 func (w *typedWrite) read() error {
 	switch {
@@ -164,7 +172,7 @@ func (w *typedWrite) read() error {
 			break
 		}
 		about := fact.Arguments[w.kind.About].Text()
-		if _, known := w.pipeline.services.state().ConduitByName(about); !known {
+		if !w.pipeline.hasDocument(about) {
 			return &unwritten{unix.EBADMSG, metrics.Content,
 				fmt.Sprintf("line %d: there is no document %q", i+1, about),
 				fmt.Sprintf("line %d of what was to be written names no document", i+1)}

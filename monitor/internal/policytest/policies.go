@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -25,7 +25,7 @@ func ReadPolicies(path string) (Policies, error) {
 	if filepath.Ext(path) != ".pol" {
 		return policiesOfManifests(path)
 	}
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
@@ -82,7 +82,7 @@ func besidesOf(path string) []*policy.File {
 	}
 	var files []*policy.File
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := plainfile.Read(name)
 		if err != nil || filepath.Base(name) == filepath.Base(path) {
 			continue
 		}

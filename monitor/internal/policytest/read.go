@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"time"
 
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -197,7 +197,7 @@ func factsOf(s statement) []policy.Fact {
 func (r *reader) factFile(at, name string) []policy.Fact {
 	path := filepath.Join(filepath.Dir(r.suite.File), name)
 	r.suite.Reads = append(r.suite.Reads, path)
-	file, err := os.Open(path)
+	file, err := plainfile.Open(path)
 	if err != nil {
 		r.document.Fail(at, "", "%v", err)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/plainfile"
 	"shai.dev/monitor/policy"
 )
 
@@ -70,7 +71,7 @@ func Find(paths ...string) ([]string, error) {
 // ReadSuite reads a file of tests, and the policies that it names. An error in it is a
 // [manifest.Errors] with every one found; one in the policies as of [ReadPolicies].
 func ReadSuite(path string) (*Suite, error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read tests: %w", err)
 	}
