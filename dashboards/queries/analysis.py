@@ -169,11 +169,7 @@ PANELS = (
         "Per second. Refused files are no documents; a file counts each time that a monitor looks at it.",
         Kind.TIMESERIES,
         "ops",
-        (
-            Query(
-                f"sum by (result) (rate(shai_ingested_documents_total{{{MEMBER}}}[$__rate_interval]))", "{{result}}"
-            ),
-        ),
+        (Query(f"sum by (result) (rate(shai_ingested_documents_total{{{MEMBER}}}[$__rate_interval]))", "{{result}}"),),
         stacked=True,
     ),
     Panel(
