@@ -55,7 +55,7 @@ func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bu
 				out.Rules = append(out.Rules, catalog.Rule{
 					Set: plan.Sets[i].Catalog, Kind: plan.Sets[i].Kind, Ingress: conduit.Ingress,
 					Internal: !conduit.Ingress && !conduit.Egress, Directory: conduit.Directory,
-					Path: path.Path, Policy: catalog.Reference{Policy: path.Policy.Name,
+					Type: conduit.Type, Path: path.Path, Policy: catalog.Reference{Policy: path.Policy.Name,
 						Arguments: path.Policy.Arguments},
 				})
 			}
@@ -90,7 +90,7 @@ func fact(conduit, relation string, values ...string) policy.Fact {
 }
 
 // village is Sys-E with a few users: alice and bob are friends, dave is bob's friend,
-// carol has no friends. One public document is blocked in de.
+// carol has no friends. One public document is blocked in de. Erin and frank work for the support.
 func village(t testing.TB) (*Plan, *catalog.Catalog) {
 	t.Helper()
 	plan, bundle := sysE(t)
@@ -109,7 +109,9 @@ func village(t testing.TB) (*Plan, *catalog.Catalog) {
 		fact("friends/alice", "friend", "bob"), fact("friends/bob", "friend", "alice"),
 		fact("friends/bob", "friend", "dave"), fact("friends/dave", "friend", "bob"),
 		fact("blacklist/de", "blocked", "/corpus/public/1.txt"),
-		fact("blacklist/us", "blocked", "/corpus/private/alice/1.txt"))
+		fact("blacklist/us", "blocked", "/corpus/private/alice/1.txt"),
+		fact("employees", "employee", "erin"), fact("employees", "office", "erin", "us"),
+		fact("employees", "employee", "frank"), fact("employees", "office", "frank", "de"))
 	if _, _, err := c.Register(names); err != nil {
 		t.Fatal(err)
 	}
