@@ -25,6 +25,10 @@ static const char USAGE[] =
     "user's session over HTTP. The monitor starts it and gives it its\n"
     "descriptors.\n"
     "\n"
+    "  --serve search|support   what to serve (search); support shows employees users'\n"
+    "                           documents, each after an entry in the log of accesses\n"
+    "  --fault FAULT            of the support, to see it stopped: none, skip-entry,\n"
+    "                           forge-entry, date-ahead\n"
     "  --advertisements FILE    one advertisement a line; \"#\" begins a comment\n"
     "  --page FILE              the search page\n"
     "  --pipeline NAME          the pipeline's name, which logins sign; or $SHAI_PIPELINE\n"
@@ -45,7 +49,9 @@ static const char USAGE[] =
     "example: syse-frontend --advertisements advertisements.txt --page page.html\n";
 
 enum option_code {
-	OPTION_ADVERTISEMENTS = 1,
+	OPTION_SERVE = 1,
+	OPTION_FAULT,
+	OPTION_ADVERTISEMENTS,
 	OPTION_PAGE,
 	OPTION_PIPELINE,
 	OPTION_WORKERS,
@@ -61,6 +67,8 @@ enum option_code {
 };
 
 static const struct option OPTIONS[] = {
+    {"serve", required_argument, NULL, OPTION_SERVE},
+    {"fault", required_argument, NULL, OPTION_FAULT},
     {"advertisements", required_argument, NULL, OPTION_ADVERTISEMENTS},
     {"page", required_argument, NULL, OPTION_PAGE},
     {"pipeline", required_argument, NULL, OPTION_PIPELINE},
@@ -102,6 +110,18 @@ number_argument(const char *name, int smallest, int largest)
 	return (int)value;
 }
 
+/* Returns the number of the option's argument among names, of which the last one is NULL. */
+static int
+choice_argument(const char *name, const char *const *names)
+{
+	for (int i = 0; names[i] != NULL; i++)
+		if (strcmp(names[i], optarg) == 0)
+			return i;
+	fprintf(stderr, "syse-frontend: --%s %s is not known; see syse-frontend --help\n", name,
+	    optarg);
+	exit(EXIT_FAILURE);
+}
+
 static int
 seconds_argument(const char *name)
 {
@@ -111,7 +131,17 @@ seconds_argument(const char *name)
 static void
 apply_option(struct settings *settings, int code, const char *name)
 {
+	static const char *const services[] = {"search", "support", NULL};
+	static const char *const faults[] = {
+	    "none", "skip-entry", "forge-entry", "date-ahead", NULL};
+
 	switch (code) {
+	case OPTION_SERVE:
+		settings->service = (enum service)(1 << choice_argument(name, services));
+		break;
+	case OPTION_FAULT:
+		settings->support_fault = (enum support_fault)choice_argument(name, faults);
+		break;
 	case OPTION_ADVERTISEMENTS:
 		settings->assets.advertisements = optarg;
 		break;
@@ -216,6 +246,7 @@ int
 main(int argc, char **argv)
 {
 	struct settings settings = {
+	    .service = SERVE_SEARCH,
 	    .workers = 32,
 	    .results = 10,
 	    .login_timeout = 5000,

@@ -10,6 +10,7 @@
 #include "names.h"
 #include "parameters.h"
 #include "search.h"
+#include "support.h"
 
 /* A request and the parts of its target. */
 struct call {
@@ -152,6 +153,35 @@ get_search(struct call *call)
 	}
 }
 
+/* GET /document?id=N&name=PATH, which the support serves. */
+static void
+get_document(struct call *call)
+{
+	static struct document document;
+	char name[SUPPORT_NAME_MAX + 1], reason[SUPPORT_REASON_MAX];
+	uint32_t id = 0;
+	size_t length;
+	int status;
+
+	if (parameter_text(call->query, call->query_length, "name", name, sizeof name, &length) !=
+		PARAMETER_FOUND ||
+	    length == 0 ||
+	    parameter_number(call->query, call->query_length, "id", &id) != PARAMETER_FOUND) {
+		response_error(call->response, 400,
+		    "write the document's number and its name, as in "
+		    "/document?id=17&name=/corpus/private/alice/1.txt");
+		return;
+	}
+	status = support_read(call->worker, name, id, &document, reason);
+	if (status == 200) {
+		append_document(&call->response->body, &document);
+		text_string(&call->response->body, "\n");
+		return;
+	}
+	response_error(call->response, status, "%s", reason);
+	call->response->close = call->worker->session.state != SHAI_SESSION_BOUND;
+}
+
 enum permission {
 	ANYBODY,   /* uses no user's data */
 	SAME_SITE, /* anybody, but not on behalf of another site's page */
@@ -163,14 +193,16 @@ static const struct route {
 	const char *path;
 	unsigned method;
 	enum permission permission;
+	unsigned services; /* that have it */
 	void (*handle)(struct call *call);
 } ROUTES[] = {
-    {"/", HTTP_GET, ANYBODY, get_page},
-    {"/healthz", HTTP_GET, ANYBODY, get_health},
-    {"/session", HTTP_GET, SAME_SITE, get_session},
-    {"/session", HTTP_POST, SAME_SITE, post_session},
-    {"/session", HTTP_DELETE, SAME_SITE, delete_session},
-    {"/search", HTTP_GET, USER, get_search},
+    {"/", HTTP_GET, ANYBODY, SERVE_SEARCH, get_page},
+    {"/healthz", HTTP_GET, ANYBODY, SERVE_ALL, get_health},
+    {"/session", HTTP_GET, SAME_SITE, SERVE_ALL, get_session},
+    {"/session", HTTP_POST, SAME_SITE, SERVE_ALL, post_session},
+    {"/session", HTTP_DELETE, SAME_SITE, SERVE_ALL, delete_session},
+    {"/search", HTTP_GET, USER, SERVE_SEARCH, get_search},
+    {"/document", HTTP_GET, USER, SERVE_SUPPORT, get_document},
 };
 #define ROUTE_COUNT (sizeof ROUTES / sizeof ROUTES[0])
 
@@ -225,7 +257,8 @@ routes_handle(struct worker *worker, const struct http_request *request, struct 
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		const struct route *route = &ROUTES[i];
 
-		if (strlen(route->path) != call.path_length ||
+		if (!(route->services & (unsigned)worker->settings->service) ||
+		    strlen(route->path) != call.path_length ||
 		    memcmp(route->path, call.path, call.path_length) != 0)
 			continue;
 		known = true;

@@ -10,7 +10,24 @@
 
 #include "assets.h"
 
+/* What a front end serves. Each has requests of its own; logging in is the same. */
+enum service {
+	SERVE_SEARCH = 1 << 0,
+	SERVE_SUPPORT = 1 << 1,
+	SERVE_ALL = SERVE_SEARCH | SERVE_SUPPORT
+};
+
+/* Faults of the support's front end, to see that they are stopped. */
+enum support_fault {
+	SUPPORT_CORRECT,
+	SUPPORT_OMITS,      /* reads without an entry */
+	SUPPORT_FORGES,     /* writes the entry in another's name */
+	SUPPORT_DATES_AHEAD /* writes an entry of an hour from now */
+};
+
 struct settings {
+	enum service service;
+	enum support_fault support_fault;
 	struct asset_sources assets;
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */

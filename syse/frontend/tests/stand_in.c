@@ -162,3 +162,37 @@ shai_signed_text(
 		length += sprintf(out + length, "%02x", session->nonce[i]);
 	return (size_t)length;
 }
+
+int
+shai_write(struct shai_session *session, const char *conduit, const void *content, size_t size,
+    uint32_t flags)
+{
+	(void)session;
+	(void)flags;
+	snprintf(stand_in.written, sizeof stand_in.written, "%s %.*s", conduit, (int)size,
+	    (const char *)content);
+	errno = stand_in.write_error;
+	return stand_in.write_error == 0 ? 0 : -1;
+}
+
+ssize_t
+shai_open(struct shai_session *session, const uint32_t *conduits, size_t count,
+    struct shai_document *out, size_t max)
+{
+	bool logged = stand_in.written[0] != '\0' && stand_in.write_error == 0;
+
+	stand_in.opens++;
+	session->withheld = 0;
+	if (count == 0 || max == 0 || stand_in.opened == NULL)
+		return 0;
+	if (stand_in.open_needs_entry && !logged) {
+		session->withheld = 1;
+		return 0;
+	}
+	out[0].conduit = conduits[0];
+	out[0].descriptor = memfd_create("document", MFD_CLOEXEC);
+	must(out[0].descriptor >= 0, "memfd_create");
+	must(write(out[0].descriptor, stand_in.opened, strlen(stand_in.opened)) > 0, "write");
+	must(lseek(out[0].descriptor, 0, SEEK_SET) == 0, "lseek");
+	return 1;
+}

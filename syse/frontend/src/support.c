@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRY_MAX (2 * (SUPPORT_NAME_MAX + SHAI_NAME_MAX) + 64)
+#define AHEAD_SECONDS 3600
+
+/* A string as policies write it. What else would have to be escaped is refused by the monitor. */
+static void
+quoted(struct text *entry, const char *string)
+{
+	text_string(entry, "\"");
+	for (const char *at = string; *at != '\0'; at++) {
+		if (*at == '"' || *at == '\\')
+			text_string(entry, "\\");
+		text_append(entry, at, 1);
+	}
+	text_string(entry, "\"");
+}
+
+void
+support_entry(struct text *entry, const char *principal, const char *name, time_t when)
+{
+	struct tm parts;
+	char moment[32];
+
+	gmtime_r(&when, &parts);
+	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", &parts);
+	text_string(entry, "access(");
+	quoted(entry, principal);
+	text_string(entry, ", ");
+	quoted(entry, name);
+	text_string(entry, ", ");
+	text_string(entry, moment);
+	text_string(entry, ")\n");
+}
+
+/* In mode baseline the monitor writes nothing, and nobody checks what this appends. */
+static int
+append_entry(const struct text *entry)
+{
+	int log = open(SUPPORT_LOG, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+	ssize_t written;
+
+	if (log < 0)
+		return -1;
+	do
+		written = write(log, entry->data, entry->length);
+	while (written < 0 && errno == EINTR);
+	close(log);
+	return written == (ssize_t)entry->length ? 0 : -1;
+}
+
+static bool
+write_entry(struct worker *worker, const struct text *entry, char reason[SUPPORT_REASON_MAX])
+{
+	if (shai_mode() == SHAI_MODE_BASELINE) {
+		if (append_entry(entry) == 0)
+			return true;
+		snprintf(
+		    reason, SUPPORT_REASON_MAX, "append to %s: %s", SUPPORT_LOG, strerror(errno));
+		return false;
+	}
+	if (shai_write(&worker->session, SUPPORT_LOG, entry->data, entry->length, 0) == 0)
+		return true;
+	snprintf(reason, SUPPORT_REASON_MAX, "%s", shai_reason());
+	return false;
+}
+
+/* Writes the entry about an access, as far as the fault lets it. */
+static bool
+log_access(struct worker *worker, const char *name, char reason[SUPPORT_REASON_MAX])
+{
+	enum support_fault fault = worker->settings->support_fault;
+	const char *who = fault == SUPPORT_FORGES ? "colleague" : worker->principal;
+	time_t when = time(NULL) + (fault == SUPPORT_DATES_AHEAD ? AHEAD_SECONDS : 0);
+	char storage[ENTRY_MAX];
+	struct text entry;
+
+	if (fault == SUPPORT_OMITS)
+		return true;
+	text_init(&entry, storage, sizeof storage);
+	support_entry(&entry, who, name, when);
+	if (entry.overflowed) {
+		snprintf(reason, SUPPORT_REASON_MAX, "the document's name is too long");
+		return false;
+	}
+	/* A front end with a fault reads although its entry was refused. */
+	return write_entry(worker, &entry, reason) || fault != SUPPORT_CORRECT;
+}
+
+int
+support_read(struct worker *worker, const char *name, uint32_t id, struct document *document,
+    char reason[SUPPORT_REASON_MAX])
+{
+	static const struct terms none;
+	struct shai_document opened;
+	ssize_t count;
+	int failed;
+
+	if (!log_access(worker, name, reason))
+		return 403;
+	count = shai_open(&worker->session, &id, 1, &opened, 1);
+	if (count < 1) {
+		snprintf(reason, SUPPORT_REASON_MAX, "%s",
+		    count < 0 ? shai_reason() : "you may not read the document");
+		return 403;
+	}
+	document->id = id;
+	failed = document_read(document, opened.descriptor, &none, &none);
+	close(opened.descriptor);
+	if (failed == 0)
+		return 200;
+	snprintf(reason, SUPPORT_REASON_MAX, "the document cannot be read");
+	return 502;
+}
