@@ -42,7 +42,8 @@ load(struct assets *assets)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct settings settings = {.service = SERVE_ALL, .results = 10,
+	static const struct settings settings = {.service = SERVE_ALL,
+	    .results = 10,
 	    .login_timeout = 50,
 	    .idle_timeout = 50,
 	    .request_timeout = 50,
