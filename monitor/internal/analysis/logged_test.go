@@ -21,8 +21,9 @@ func TestEntriesOfTheLogOpenDocuments(t *testing.T) {
 	}
 	entry := policy.Fact{Conduit: "/support/accesses", Relation: "access", Positioned: true, Arguments: []policy.Value{
 		policy.String("erin"), policy.String("/corpus/private/carol/1.txt"), policy.Time(now)}}
-	strangers := policy.Fact{Conduit: "/support/accesses", Relation: "access", Positioned: true, Offset: 80,
-		Arguments: []policy.Value{policy.String("dave"), policy.String("/corpus/private/carol/1.txt"), policy.Time(now)}}
+	strangers := entry
+	strangers.Offset = 80
+	strangers.Arguments = append([]policy.Value{policy.String("dave")}, entry.Arguments[1:]...)
 	result := run(t, plan, c)
 	before := readable(t, result, c, support("erin", "us"))
 	franks := readable(t, result, c, support("frank", "de"))

@@ -33,7 +33,8 @@ apiVersion: shai.dev/v1alpha1
 kind: Task
 metadata: {name: support}
 spec:
-  command: [$(FRONTEND)/syse-frontend, --serve, support, --fault, FAULT, --advertisements, $(FRONTEND)/advertisements.txt, --page, $(FRONTEND)/page.html]
+  command: [$(FRONTEND)/syse-frontend, --serve, support, --fault, FAULT,
+            --advertisements, $(FRONTEND)/advertisements.txt, --page, $(FRONTEND)/page.html]
   runtimeName: frontend
   run: Always
   parameters: [user, region]
@@ -86,7 +87,9 @@ func (s *stack) withSupport(fault string) *stack {
 // out, forges it for a colleague or dates it ahead is given no document, and its entry is not written.
 func TestSupport(t *testing.T) {
 	const document = "/corpus/guarded/1.txt"
-	for fault, works := range map[string]bool{"none": true, "skip-entry": false, "forge-entry": false, "date-ahead": false} {
+	for fault, works := range map[string]bool{
+		"none": true, "skip-entry": false, "forge-entry": false, "date-ahead": false,
+	} {
 		t.Run(fault, func(t *testing.T) {
 			s := newStack(t)
 			desk := s.withSupport(fault)

@@ -32,7 +32,8 @@ spec:
   writes: [counter]
 `
 
-var bareWithDesk = strings.Replace(pipelinetest.Bare, "tasks: [worker, collector]", "tasks: [worker, collector, desk]", 1) +
+var bareWithDesk = strings.Replace(pipelinetest.Bare, "tasks: [worker, collector]",
+	"tasks: [worker, collector, desk]", 1) +
 	"    - {name: counter, kind: connection, egress: true, listen: $(DESK), task: desk, sessions: 3}\n" + desk
 
 // withDesk is the pipeline of pipelinetest.Bare, of which a second task serves users.
