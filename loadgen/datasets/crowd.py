@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loadgen.datasets.commands import write_seed_commands
+from loadgen.datasets.population import STAFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,8 @@ USERS, NEAR, FAR = "user", "near", "far"
 
 REGIONS = ("us", "de", "fr")
 QUERY = "moon"
+EMPLOYEES = ("erin", "frank")
+"""Of the support, as the example's facts have them."""
 
 _FRIENDS = 100
 
@@ -94,7 +97,7 @@ def _document(directory: Path, name: str, owner: str, visibility: str) -> None:
 
 
 def _facts(directory: Path, members: Iterable[_Member], friends: dict[str, list[str]]) -> None:
-    keys = [[member.name, public_key(member.name)] for member in members]
+    keys = [[name, public_key(name)] for name in (*(member.name for member in members), *EMPLOYEES)]
     homes = [[member.name, member.region] for member in members]
     population = [
         {"conduit": "population", "says": "key", "tuples": keys},
@@ -111,9 +114,9 @@ def _facts(directory: Path, members: Iterable[_Member], friends: dict[str, list[
 
 
 def _people(directory: Path, members: Iterable[_Member]) -> None:
-    keys = directory / "keys.jsonl"
-    keys.touch(mode=0o600)
-    _lines(keys, [{"user": member.name, "seed": seed(member.name).hex()} for member in members])
+    for name, owners in (("keys.jsonl", [member.name for member in members]), (STAFF, EMPLOYEES)):
+        (directory / name).touch(mode=0o600)
+        _lines(directory / name, [{"user": owner, "seed": seed(owner).hex()} for owner in owners])
     _lines(
         directory / "profiles.jsonl",
         [{"user": member.name, "friends": member.friends, "interests": [QUERY]} for member in members],

@@ -2,7 +2,8 @@
 """The demo's users and their queries, as the corpus generator wrote them.
 
 A data directory holds ``keys.jsonl`` (demo login keys), ``queries.txt`` (titles by popularity) and
-``facts/population.jsonl`` (home regions, among other facts).
+``facts/population.jsonl`` (home regions, among other facts). Those who work for the service have their demo login keys
+in ``staff.jsonl``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 ZIPF_EXPONENT = 1.0
@@ -80,20 +81,29 @@ class Population:
 _KEYS, _QUERIES, _FACTS = FILES = ("keys.jsonl", "queries.txt", "facts/population.jsonl")
 """What `load` reads."""
 
+STAFF = "staff.jsonl"
+"""What `staff` reads."""
+
 
 def load(directory: Path) -> Population:
     """Read a data directory; PopulationError names the wrong line, DataFileError a file that cannot be read."""
     regions = dict(_homes(directory))
-    path = directory / _KEYS
     people = []
-    for line, record in _records(directory, _KEYS):
-        try:
-            name, seed = record["user"], bytes.fromhex(record["seed"])
-            people.append(Person(name, seed, regions[name]))
-        except (KeyError, ValueError) as error:
-            raise PopulationError(f"{path}:{line}: not a demo key of someone with a home region: {error}") from error
+    for line, (name, seed) in enumerate(_seeds(directory, _KEYS), start=1):
+        if name not in regions:
+            raise PopulationError(f"{directory / _KEYS}:{line}: not a demo key of someone with a home region: {name}")
+        people.append(Person(name, seed, regions[name]))
     queries = [query for query in files.read(directory, _QUERIES).splitlines() if query]
     return Population(people, queries)
+
+
+def staff(directory: Path, offices: Mapping[str, str]) -> list[Person]:
+    """Return those of the staff who have an office, in its region; PopulationError when one has no demo key."""
+    known = dict(_seeds(directory, STAFF))
+    missing = offices.keys() - known.keys()
+    if missing:
+        raise PopulationError(f"{directory / STAFF}: no demo key of {min(missing)}; make the corpus again")
+    return [Person(name, known[name], region) for name, region in offices.items()]
 
 
 def friends(directory: Path) -> Iterator[tuple[str, list[str]]]:
@@ -106,6 +116,14 @@ def friends(directory: Path) -> Iterator[tuple[str, list[str]]]:
                 yield conduit.removeprefix("friends/"), [name for (name,) in record["tuples"]]
             except (KeyError, TypeError, ValueError) as error:
                 raise PopulationError(f"{path}:{line}: expected friend(user): {error}") from error
+
+
+def _seeds(directory: Path, file: str) -> Iterator[tuple[str, bytes]]:
+    for line, record in _records(directory, file):
+        try:
+            yield str(record["user"]), bytes.fromhex(record["seed"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise PopulationError(f"{directory / file}:{line}: not a demo key: {error}") from error
 
 
 def _homes(directory: Path) -> Iterator[tuple[str, str]]:

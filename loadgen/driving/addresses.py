@@ -28,6 +28,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def authority(address: tuple[str, int]) -> str:
+    """Return an address as HOST:PORT."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def read(url: str) -> tuple[str, int]:
     """Return host and port of a front end's URL; ValueError when it is none."""
     try:

@@ -67,22 +67,17 @@ class FrontEnd:
     @property
     def url(self) -> str:
         """The address as a URL."""
-        return f"http://{_authority(self.address)}"
+        return f"http://{addresses.authority(self.address)}"
 
     @classmethod
     def dialled(cls, address: tuple[str, int], pipeline: str, service: str = "", signed: str = SIGNED) -> FrontEnd:
         """Return the front end at an address, which is its service unless its manifest has another one."""
-        return cls(address, pipeline, service or _authority(address), signed)
+        return cls(address, pipeline, service or addresses.authority(address), signed)
 
 
 @lru_cache(maxsize=65536)
 def _key(seed: bytes) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(seed)
-
-
-def _authority(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def sign(person: Person, front_end: FrontEnd, nonce: str) -> str:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen.plan import BASELINE, CONTROL
 from loadgen.stacks import manifests, stores
 from loadgen.stacks.monitor import Monitor
-from loadgen.stacks.stack import SERVING, Stack
+from loadgen.stacks.ports import free_port
+from loadgen.stacks.stack import SERVING, Stack, beside
 
 if TYPE_CHECKING:
     import subprocess
@@ -34,7 +36,8 @@ class Variant:
 
     name: str
     mode: str
-    fault: str = manifests.NO_FAULT
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Values of the variables by which programs are broken."""
     options: tuple[str, ...] = ()
     """Further options of the front end."""
     monitor: tuple[str, ...] = ()
@@ -48,8 +51,8 @@ FORKED = Variant("forked", BASELINE, options=("--single-session",))
 CONFINED = Variant("confined", "shai")
 A_PROCESS_EACH = Variant("process", "shai", monitor=("--sessions-per-worker", "1"))
 """A process for each session, which is not rolled back."""
-BROKEN = Variant("broken", "shai", fault="ignore-attributes")
-BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
+BROKEN = Variant("broken", "shai", faults={"FAULT": "ignore-attributes"})
+BROKEN_BASELINE = Variant("broken-baseline", BASELINE, faults={"FAULT": "ignore-attributes"})
 
 
 @contextlib.contextmanager
@@ -121,7 +124,10 @@ class Launcher:
         self._running: dict[str, list[subprocess.Popen[str]]] = {}
 
     def launch(self, variant: Variant, address: tuple[str, int]) -> Stack:
-        """Start a store and a monitor, and apply the manifests; no task runs yet."""
+        """Start a store and a monitor, and apply the manifests; no task runs yet.
+
+        ``address`` is that of the search service. Other tasks that serve users get ports of their own beside it.
+        """
         directory = self._sockets / variant.name
         directory.mkdir(mode=0o700)
         options = []
@@ -136,17 +142,25 @@ class Launcher:
         monitor, enforcing = self.start_monitor(
             variant.name, [*options, *variant.monitor, f"--define=REDIS_SOCKET={store.socket}"]
         )
+        found = manifests.find(self._documents, self._pipeline)
+        listen = manifests.places(found, address, partial(free_port, address[0]))
         bundle = manifests.derive(
             self._documents,
             self._pipeline,
             mode=variant.mode,
-            listen=f"{address[0]}:{address[1]}",
-            fault=variant.fault,
+            listen=listen,
+            faults=variant.faults,
             options=variant.options,
         )
         monitor.call("apply", "-f", str(manifests.write(self._site.state / f"{variant.name}.bundle", bundle)))
         return Stack(
-            monitor, self._pipeline, address, variant.mode, services=[serving, enforcing], serving=self.serving
+            monitor,
+            self._pipeline,
+            address,
+            variant.mode,
+            services=[serving, enforcing],
+            serving=self.serving,
+            beside=beside(listen, self._pipeline),
         )
 
     def start_monitor(self, name: str, options: Sequence[str] = ()) -> tuple[Monitor, int]:

@@ -26,7 +26,9 @@ RUNTIMES = {"front-end": ["$(SYSE)", "/lib", "/usr/lib", "/lib64"]}
 """What the tasks execute and read beside their conduits: paths by the names that they give."""
 
 _EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
-_LEFT_OUT = frozenset({"indexer", "index-follower", "search-back", "index", "forward", "partial"})
+_TASKS = frozenset({"indexer", "index-follower", "search-back"})
+_CONDUITS = frozenset({"index", "forward", "partial"})
+"""What only the Lucene engines need."""
 
 
 def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int = 0) -> list[dict[str, Any]]:
@@ -36,8 +38,8 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int 
     """
     derived = copy.deepcopy([entry for entry in documents if not _is_left_out(entry)])
     spec = manifests.find(derived, pipeline)["spec"]
-    spec["tasks"] = [name for name in spec["tasks"] if name not in _LEFT_OUT]
-    spec["conduits"] = [conduit for conduit in spec["conduits"] if conduit["name"] not in _LEFT_OUT]
+    spec["tasks"] = [name for name in spec["tasks"] if name not in _TASKS]
+    spec["conduits"] = [conduit for conduit in spec["conduits"] if conduit["name"] not in _CONDUITS]
     engine = manifests.find_task(derived, ENGINE)["spec"]
     engine["command"] = [
         "$(SYSE)/syse-engine", "--documents", "/shai/view", "--queries", "/shai/pipe/queries",
@@ -49,7 +51,7 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str, busy_cycles: int 
 
 
 def _is_left_out(entry: dict[str, Any]) -> bool:
-    return entry["kind"] == "Task" and entry["metadata"]["name"] in _LEFT_OUT
+    return entry["kind"] == "Task" and entry["metadata"]["name"] in _TASKS
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import copy
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from loadgen.driving.addresses import authority
 from loadgen.errors import PublicError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-NO_FAULT = "none"
 _API_VERSION = "shai.dev/v1alpha1"
 _KINDS = frozenset({"Policy", "FactSource", "Principal", "Task", "Pipeline"})
 """The kinds that a monitor reads; manifests only for the operator may be in the same files."""
@@ -78,12 +79,34 @@ def variables(pipeline: dict[str, Any]) -> dict[str, str]:
     return {entry["name"]: str(entry.get("value") or "") for entry in pipeline["spec"].get("variables") or ()}
 
 
-def connection(pipeline: dict[str, Any]) -> dict[str, Any]:
-    """Return the conduit by which users connect; its texts may have $(NAME)."""
-    for conduit in pipeline["spec"]["conduits"]:
-        if conduit["kind"] == "connection":
-            return dict(conduit)
-    raise ManifestError(f"pipeline {pipeline['metadata']['name']}: no conduit of kind connection, so nothing to load")
+def connections(pipeline: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the conduits by which users connect, by the task that serves them; their texts may have $(NAME).
+
+    The first one is that of the search service, which gets the load.
+    """
+    found = {conduit["task"]: dict(conduit) for conduit in pipeline["spec"]["conduits"] if _serves(conduit)}
+    if not found:
+        name = pipeline["metadata"]["name"]
+        raise ManifestError(f"pipeline {name}: no conduit of kind connection, so nothing to load")
+    return found
+
+
+def places(
+    pipeline: dict[str, Any], address: tuple[str, int], another: Callable[[], int]
+) -> dict[str, tuple[str, int]]:
+    """Return where a variant of a pipeline listens, by task: the search service at ``address``.
+
+    The others are at ports of their own beside it, which ``another`` chooses.
+    """
+    first, *others = connections(pipeline)
+    return {first: address, **{task: (address[0], another()) for task in others}}
+
+
+def facts(documents: Sequence[dict[str, Any]], conduit: str, relation: str) -> list[list[str]]:
+    """Return the tuples of a relation that the manifests themselves hold."""
+    sources = (entry["spec"].get("inline") or () for entry in documents if entry["kind"] == "FactSource")
+    said = (one for source in sources for one in source if (one["conduit"], one["says"]) == (conduit, relation))
+    return [list(map(str, found)) for one in said for found in one["tuples"]]
 
 
 def derive(
@@ -91,33 +114,32 @@ def derive(
     pipeline: str,
     *,
     mode: str,
-    listen: str,
-    fault: str,
+    listen: Mapping[str, tuple[str, int]],
+    faults: Mapping[str, str] = MappingProxyType({}),
     options: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Copy manifests with one of their pipelines, in another mode, at another address and with a fault.
+    """Copy manifests with one of their pipelines, in another mode, at other addresses and with faults.
 
-    Its users dial the address, so it has no other service. ``options`` are added to the command of the task that
-    serves connections.
+    ``listen`` has the address of each task that serves users. They dial it, so there is no other service. ``faults``
+    are values of variables. ``options`` are added to the command of the task that serves searches.
     """
     derived = copy.deepcopy(find(documents, pipeline))
     spec = derived["spec"]
     spec["mode"] = mode
+    missing = faults.keys() - variables(derived).keys()
+    if missing:
+        raise ManifestError(f"pipeline {pipeline}: no variable {min(missing)}, so what has it cannot be broken")
     spec["variables"] = [
-        {**variable, "value": fault} if variable["name"] == "FAULT" else variable
+        {**variable, "value": faults[variable["name"]]} if variable["name"] in faults else variable
         for variable in spec.get("variables") or ()
     ]
-    if fault != NO_FAULT and not any(variable["name"] == "FAULT" for variable in spec["variables"]):
-        raise ManifestError(f"pipeline {pipeline}: no variable FAULT, so its search engine cannot be broken")
-    for conduit in spec["conduits"]:
-        if conduit["kind"] == "connection":
-            conduit["listen"] = listen
-            conduit.pop("service", None)
+    for conduit in filter(_serves, spec["conduits"]):
+        conduit["listen"] = authority(listen[conduit["task"]])
+        conduit.pop("service", None)
     others = [entry for entry in documents if entry["kind"] != "Pipeline"]
     if options:
         others = copy.deepcopy(others)
-        front_end = next(conduit["task"] for conduit in spec["conduits"] if conduit["kind"] == "connection")
-        find_task(others, front_end)["spec"]["command"] += options
+        find_task(others, next(iter(connections(derived))))["spec"]["command"] += options
     return [*others, derived]
 
 
@@ -128,6 +150,10 @@ def write(directory: Path, documents: Sequence[dict[str, Any]]) -> Path:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     path.write_text(yaml.dump_all(documents, Dumper=dumper, sort_keys=False, allow_unicode=True))
     return path
+
+
+def _serves(conduit: dict[str, Any]) -> bool:
+    return bool(conduit["kind"] == "connection")
 
 
 def _is_monitors(entry: dict[str, Any]) -> bool:

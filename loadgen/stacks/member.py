@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadgen.driving.protocol import FrontEnd
 from loadgen.errors import PublicError
 from loadgen.stacks import manifests
 from loadgen.stacks.monitor import Monitor, Server
@@ -85,14 +86,21 @@ class Member:
                 f"member {self.name}: task {stopped[0]} of pipeline {self.pipeline} does not run; "
                 f"`{monitor.command('status')}` says why"
             )
-        pipeline = manifests.find(documents, self.pipeline)
-        conduit = manifests.connection(pipeline)
-        values = {**manifests.variables(pipeline), **self.variables}  # the member's take precedence, as on its monitor
-        service = _replaced(conduit.get("service") or "", values)
-        address = self._address(_replaced(conduit["listen"], values))
+        first, *others = self._front_ends(manifests.find(documents, self.pipeline)).items()
+        mode, own, beside = entry["mode"], first[1], dict(others)
         if self.twins:
-            return RemoteStack(monitor, self.pipeline, address, entry["mode"], service=service)
-        return Stack(monitor, self.pipeline, address, entry["mode"], self.services(), service=service)
+            return RemoteStack(monitor, self.pipeline, own.address, mode, service=own.service, beside=beside)
+        return Stack(monitor, self.pipeline, own.address, mode, self.services(), service=own.service, beside=beside)
+
+    def _front_ends(self, pipeline: dict[str, Any]) -> dict[str, FrontEnd]:
+        """Return the front ends by task."""
+        values = {**manifests.variables(pipeline), **self.variables}  # the member's take precedence, as on its monitor
+        found = {}
+        for task, conduit in manifests.connections(pipeline).items():
+            address = self._address(_replaced(conduit["listen"], values))
+            service = _replaced(conduit.get("service") or "", values)
+            found[task] = FrontEnd.dialled(address, self.pipeline, service)
+        return found
 
     def services(self) -> list[int]:
         """List the process ids of the monitor and the store, whose CPU time is counted with that of the tasks."""

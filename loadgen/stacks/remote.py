@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loadgen.stacks import manifests, ports
 from loadgen.stacks.launcher import TWINS
 from loadgen.stacks.monitor import Monitor, Server
-from loadgen.stacks.stack import SUPERVISOR, Stack, StackError
+from loadgen.stacks.stack import SUPERVISOR, Stack, StackError, beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,21 +66,23 @@ class RemoteStack(Stack):
 def twins(
     stack: RemoteStack, documents: Sequence[dict[str, Any]], addresses: Mapping[str, Server], place: Path
 ) -> Iterator[tuple[str, RemoteStack]]:
-    """Give each of the member's twins the pipeline, at a port of its own, and start its tasks."""
+    """Give each of the member's twins the pipeline, at ports of its own, and start its tasks."""
     host, port = stack.address
+    closed = _closed(host, max([port, *(found.address[1] for found in stack.beside.values())]))
     for variant in TWINS:
         monitor = Monitor(stack.monitor.binary, addresses[variant.name])
-        port = ports.next_closed(host, port)
-        bundle = manifests.derive(
-            documents, stack.pipeline, mode=variant.mode, listen=_authority(host, port), fault=variant.fault
+        listen = manifests.places(
+            manifests.find(documents, stack.pipeline), (host, next(closed)), partial(next, closed)
         )
+        bundle = manifests.derive(documents, stack.pipeline, mode=variant.mode, listen=listen, faults=variant.faults)
         monitor.call("apply", "-f", str(manifests.write(place / variant.name, bundle)))
         twin = replace(
             stack,
             monitor=monitor,
-            address=(host, port),
+            address=next(iter(listen.values())),
             mode=variant.mode,
             service="",
+            beside=beside(listen, stack.pipeline),
             serving=manifests.serving(documents, stack.pipeline),
         )
         twin.analyze()
@@ -87,5 +90,6 @@ def twins(
         yield variant.name, twin
 
 
-def _authority(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _closed(host: str, after: int) -> Iterator[int]:
+    while True:
+        yield (after := ports.next_closed(host, after))

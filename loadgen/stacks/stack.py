@@ -47,6 +47,8 @@ class Stack:
     """Where users dial the front end, if not at its address."""
     signed: str = SIGNED
     """What a login signs, as in `FrontEnd`."""
+    beside: Mapping[str, FrontEnd] = field(default_factory=dict)
+    """The front ends of the other tasks that serve users, by task."""
 
     @property
     def front_end(self) -> FrontEnd:
@@ -58,23 +60,33 @@ class Stack:
         self.monitor.call("analyze", "--pipeline", self.pipeline)
 
     def serve(self) -> None:
-        """Start all tasks that serve searches, and wait until the front end answers."""
+        """Start all tasks that serve, and wait until their front ends answer."""
         for task in self.serving:
             self.monitor.call("task", "start", self.pipeline, task, "--wait")
         self.await_service()
 
+    def serve_beside(self, task: str) -> FrontEnd:
+        """Start one of the other tasks that serve users, and wait until it answers; return its front end."""
+        self.monitor.call("task", "start", self.pipeline, task, "--wait")
+        self._await(self.beside[task], _READY_SECONDS)
+        return self.beside[task]
+
     def await_service(self, seconds: float = _READY_SECONDS) -> None:
-        """Wait until the front end answers; StackError when it does not."""
+        """Wait until the front ends of all tasks that serve answer; StackError when one does not."""
+        for found in (self.front_end, *(end for task, end in self.beside.items() if task in self.serving)):
+            self._await(found, seconds)
+
+    def _await(self, front_end: FrontEnd, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                if _healthy(self.address):
+                if _healthy(front_end.address):
                     return
                 cause = "it accepts connections but does not answer"
             except OSError as error:
                 cause = str(error)
             if time.monotonic() > deadline:
-                raise StackError(f"pipeline {self.pipeline} does not answer at {self.front_end.url}: {cause}")
+                raise StackError(f"pipeline {self.pipeline} does not answer at {front_end.url}: {cause}")
             time.sleep(0.2)
 
     def enter(self, mode: str) -> bool:
@@ -144,6 +156,11 @@ class Stack:
         """List the process ids of all processes of the stack, including workers."""
         found = {*self.services, *self.tasks().values()}
         return found | {below for pid in found for below in processes.descendants(pid)}
+
+
+def beside(listen: Mapping[str, tuple[str, int]], pipeline: str) -> dict[str, FrontEnd]:
+    """Return the front ends of a variant of a pipeline but the first one, from the addresses of its tasks."""
+    return {task: FrontEnd.dialled(address, pipeline) for task, address in [*listen.items()][1:]}
 
 
 def _healthy(address: tuple[str, int]) -> bool:

@@ -43,6 +43,19 @@ def test_everybody_can_log_in(data: Path) -> None:
         people.named("nobody")
 
 
+def test_employees_can_log_in_where_their_office_is_and_are_no_users(data: Path) -> None:
+    offices = {"erin": "us", "frank": "de"}
+    keys = dict(facts(data)["population", "key"])
+    for person in population.staff(data, offices):
+        assert crowd.public_key(person.name) == keys[person.name]
+        assert (person.seed, person.region) == (crowd.seed(person.name), offices[person.name])
+        assert person.name not in population.load(data)
+    assert population.staff(data, {"frank": "fr"})[0].region == "fr"
+    with pytest.raises(population.PopulationError, match=r"staff\.jsonl: no demo key of mallory"):
+        population.staff(data, {"erin": "us", "mallory": "us"})
+    assert (data / population.STAFF).stat().st_mode & 0o077 == 0
+
+
 def test_friendship_is_mutual_and_only_hubs_have_more_friends_than_directories(data: Path) -> None:
     shown = {name: [name for [name] in tuples] for (name, says), tuples in facts(data).items() if says == "friend"}
     profiles = [json.loads(line) for line in (data / "profiles.jsonl").read_text().splitlines()]

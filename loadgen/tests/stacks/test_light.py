@@ -27,7 +27,7 @@ def test_the_fast_engine_replaces_what_needs_an_index() -> None:
     example = manifests.read(EXAMPLE)
     derived = light.derive(example, "syse")
     spec = manifests.find(derived, "syse")["spec"]
-    assert spec["tasks"] == [light.ENGINE, light.FRONT_END]
+    assert spec["tasks"] == [light.ENGINE, light.FRONT_END, "interests", "support"]
     assert {conduit["name"] for conduit in spec["conduits"]}.isdisjoint({"index", "forward", "partial"})
     engine = manifests.find_task(derived, light.ENGINE)["spec"]
     assert engine["command"][0] == "$(SYSE)/syse-engine"
@@ -56,8 +56,9 @@ def test_manifests_are_written_that_the_monitor_takes(tmp_path: Path, capsys: py
 
 def test_options_go_to_the_front_end_of_a_variant_alone() -> None:
     documents = light.derive(manifests.read(EXAMPLE), "syse")
+    listen = dict.fromkeys(("worker", "interests", "support"), ("127.0.0.1", 1))
     variants = [
-        manifests.derive(documents, "syse", mode=BASELINE, listen="127.0.0.1:1", fault="none", options=variant.options)
+        manifests.derive(documents, "syse", mode=BASELINE, listen=listen, options=variant.options)
         for variant in (launcher.FORKED, *launcher.TWINS)
     ]
     commands = [manifests.find_task(variant, light.FRONT_END)["spec"]["command"] for variant in variants]

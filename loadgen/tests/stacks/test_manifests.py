@@ -16,12 +16,12 @@ from loadgen.tests.harness import ROOT
 EXAMPLE = ROOT / "crds" / "examples" / "syse"
 
 
-def derived(**changes: str) -> list[dict[str, Any]]:
-    example = manifests.read(EXAMPLE)
-    pipeline = manifests.find(example, "syse")
-    listen = manifests.connection(pipeline)["listen"]
-    usual = {"mode": pipeline["spec"]["mode"], "listen": listen, "fault": manifests.NO_FAULT}
-    return manifests.derive(example, "syse", **{**usual, **changes})
+LISTEN = {"worker": ("127.0.0.1", 9999), "interests": ("127.0.0.1", 9998), "support": ("127.0.0.1", 9997)}
+
+
+def derived(**changes: Any) -> list[dict[str, Any]]:
+    usual = {"mode": "shai", "listen": LISTEN}
+    return manifests.derive(manifests.read(EXAMPLE), "syse", **{**usual, **changes})
 
 
 def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
@@ -30,13 +30,37 @@ def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
 
 def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
     example = manifests.read(EXAMPLE)
-    assert by_name(derived()) == by_name(example)
-    variant = derived(mode="baseline", listen="127.0.0.1:9999", fault="ignore-attributes")
-    pipeline = manifests.find(variant, "syse")
-    assert pipeline["spec"]["mode"] == "baseline"
-    assert {"name": "FAULT", "value": "ignore-attributes"} in pipeline["spec"]["variables"]
-    assert manifests.connection(pipeline)["listen"] == "127.0.0.1:9999"
+    variant = derived(mode="baseline", faults={"FAULT": "ignore-attributes", "SUPPORT_FAULT": "skip-entry"})
+    spec = manifests.find(variant, "syse")["spec"]
+    assert spec["mode"] == "baseline"
+    assert manifests.variables({"spec": spec}) == {
+        **manifests.variables(manifests.find(example, "syse")),
+        "FAULT": "ignore-attributes",
+        "SUPPORT_FAULT": "skip-entry",
+    }
+    assert {conduit["task"]: conduit["listen"] for conduit in spec["conduits"] if "listen" in conduit} == {
+        "worker": "127.0.0.1:9999",
+        "interests": "127.0.0.1:9998",
+        "support": "127.0.0.1:9997",
+    }
+    spec |= {name: manifests.find(example, "syse")["spec"][name] for name in ("mode", "variables", "conduits")}
+    assert by_name(variant) == by_name(example)
     assert by_name(manifests.read(EXAMPLE)) == by_name(example), "the original is not touched"
+
+
+def test_each_task_that_serves_users_has_a_port_of_its_own() -> None:
+    numbers = iter(range(5000, 6000))
+    pipeline = manifests.find(manifests.read(EXAMPLE), "syse")
+    found = manifests.places(pipeline, ("::1", 80), lambda: next(numbers))
+    assert found == {"worker": ("::1", 80), "interests": ("::1", 5000), "support": ("::1", 5001)}
+    variant = manifests.find(derived(listen=found), "syse")
+    assert manifests.connections(variant)["support"]["listen"] == "[::1]:5001"
+
+
+def test_facts_in_manifests_are_read() -> None:
+    example = manifests.read(EXAMPLE)
+    assert manifests.facts(example, "employees", "office") == [["erin", "us"], ["frank", "de"]]
+    assert manifests.facts(example, "employees", "home") == manifests.facts(example, "population", "office") == []
 
 
 def test_twins_start_the_tasks_that_their_pipeline_has(tmp_path: Path) -> None:
@@ -50,7 +74,7 @@ def test_twins_start_the_tasks_that_their_pipeline_has(tmp_path: Path) -> None:
             member, example, place=tmp_path, logs=tmp_path, cores=frozenset({0}), supervisor=supervisor
         ) as launched,
     ):
-        assert launched.serving == ("search", "worker")
+        assert launched.serving == ("search", "worker", "interests", "support")
 
 
 def test_twins_may_fetch_what_their_member_may(tmp_path: Path) -> None:
@@ -86,16 +110,14 @@ def test_a_variant_has_no_service_but_its_address() -> None:
     example = manifests.read(EXAMPLE)
     web = next(c for c in manifests.find(example, "syse")["spec"]["conduits"] if c["kind"] == "connection")
     web["service"] = "search.example.org:443"
-    derived = manifests.derive(example, "syse", mode="shai", listen="127.0.0.1:9999", fault=manifests.NO_FAULT)
-    assert "service" not in manifests.connection(manifests.find(derived, "syse"))
-    assert manifests.connection(manifests.find(example, "syse"))["service"] == "search.example.org:443"
+    derived = manifests.derive(example, "syse", mode="shai", listen=LISTEN)
+    assert "service" not in manifests.connections(manifests.find(derived, "syse"))["worker"]
+    assert manifests.connections(manifests.find(example, "syse"))["worker"]["service"] == "search.example.org:443"
 
 
 def test_other_pipelines_stay_behind() -> None:
     other = {"kind": "Pipeline", "metadata": {"name": "other"}, "spec": {}}
-    documents = manifests.derive(
-        [other, *manifests.read(EXAMPLE)], "syse", mode="shai", listen="127.0.0.1:1", fault=manifests.NO_FAULT
-    )
+    documents = manifests.derive([other, *manifests.read(EXAMPLE)], "syse", mode="shai", listen=LISTEN)
     assert [entry["metadata"]["name"] for entry in documents if entry["kind"] == "Pipeline"] == ["syse"]
 
 
@@ -131,4 +153,4 @@ def test_a_pipeline_that_is_not_there_or_cannot_be_broken_is_named() -> None:
     pipeline = manifests.find(example, "syse")
     pipeline["spec"]["variables"] = []
     with pytest.raises(manifests.ManifestError, match="no variable FAULT"):
-        manifests.derive(example, "syse", mode="shai", listen="", fault="ignore-attributes")
+        manifests.derive(example, "syse", mode="shai", listen=LISTEN, faults={"FAULT": "ignore-attributes"})

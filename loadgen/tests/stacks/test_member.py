@@ -21,8 +21,10 @@ def attached(listen: str, variables: dict[str, str], given: dict[str, str]) -> S
     """Attach a member with a pipeline that listens there; ``given`` are variables of the pipeline."""
     nobody = Path("/nonexistent")
     known = Member("main-0", "syse", nobody, nobody, nobody, nobody, processes=(1,), variables=variables)
+    web = {"name": "web", "kind": "connection", "task": "worker", "listen": listen, "service": f"{listen}0"}
+    desk = {"name": "desk", "kind": "connection", "task": "support", "listen": f"{listen.rpartition(':')[0]}:4"}
     spec = {
-        "conduits": [{"name": "web", "kind": "connection", "listen": listen, "service": f"{listen}0"}],
+        "conduits": [web, desk] if ":" in listen else [web],
         "variables": [{"name": name, "value": value} for name, value in given.items()],
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -43,6 +45,13 @@ def test_variables_of_an_address_are_replaced(
     listen: str, variables: dict[str, str], given: dict[str, str], address: tuple[str, int]
 ) -> None:
     assert attached(listen, variables, given).address == address
+
+
+def test_every_task_that_serves_users_has_its_own_front_end() -> None:
+    stack = attached("$(A):80", {"A": "127.0.0.3"}, {})
+    assert (stack.front_end.address, stack.front_end.service) == (("127.0.0.3", 80), "127.0.0.3:800")
+    (support,) = stack.beside.values()
+    assert (support.address, support.service) == (("127.0.0.3", 4), "127.0.0.3:4")
 
 
 @pytest.mark.parametrize(

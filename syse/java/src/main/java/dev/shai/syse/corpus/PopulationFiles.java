@@ -10,12 +10,18 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.function.IntFunction;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** Writes the data about users: facts for the monitor, profiles, demo login keys. */
 final class PopulationFiles {
     private static final int INTERESTS = 3;
+
+    /**
+     * Who works for the search service: employees of the support, and who may read the log of
+     * accesses. They can log in, and are no users: they have no home, no friends and no profile.
+     */
+    private static final List<String> STAFF = List.of("erin", "frank", "auditor");
 
     private final People people;
     private final FriendGraph graph;
@@ -27,39 +33,37 @@ final class PopulationFiles {
         this.directory = directory;
     }
 
-    /** facts/population.jsonl and keys.jsonl, which only the owner may read. */
+    /** facts/population.jsonl, and keys.jsonl and staff.jsonl, which only the owner may read. */
     void writePopulation(DemoKeys keys) throws IOException {
         Path facts = Files.createDirectories(directory.resolve("facts"));
         // Key generation is most of the work, so it uses every core; order is kept.
-        List<String> publicKeys =
-                IntStream.range(0, people.count())
+        List<List<String>> publicKeys =
+                Stream.concat(names(), STAFF.stream())
                         .parallel()
-                        .mapToObj(user -> DemoKeys.publicKey(keys.seed(people.name(user))))
-                        .map(HexFormat.of()::formatHex)
+                        .map(name -> List.of(name, publicKey(keys, name)))
                         .toList();
         try (JsonLines lines = new JsonLines(facts.resolve("population.jsonl"))) {
-            lines.facts(
-                    "population", "key", perUser(u -> List.of(people.name(u), publicKeys.get(u))));
-            lines.facts(
-                    "population", "home", perUser(u -> List.of(people.name(u), people.home(u))));
+            lines.facts("population", "key", publicKeys);
+            lines.facts("population", "home", homes());
             for (int user = 0; user < people.count(); user++) {
                 List<List<String>> friends = new ArrayList<>();
                 friendNames(user).forEach(friend -> friends.add(List.of(friend)));
                 lines.facts("friends/" + people.name(user), "friend", friends);
             }
         }
-        writeKeys(keys);
+        writeKeys("keys.jsonl", names(), keys);
+        writeKeys("staff.jsonl", STAFF.stream(), keys);
     }
 
-    private void writeKeys(DemoKeys keys) throws IOException {
-        Path file = directory.resolve("keys.jsonl");
+    private void writeKeys(String fileName, Stream<String> owners, DemoKeys keys)
+            throws IOException {
+        Path file = directory.resolve(fileName);
         Files.deleteIfExists(file);
         Files.createFile(
                 file,
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         try (JsonLines lines = new JsonLines(file)) {
-            for (int user = 0; user < people.count(); user++) {
-                String name = people.name(user);
+            for (String name : (Iterable<String>) owners::iterator) {
                 String seed = HexFormat.of().formatHex(keys.seed(name));
                 lines.line(
                         json -> {
@@ -110,7 +114,18 @@ final class PopulationFiles {
         return IntStream.of(graph.friendsOf(user)).mapToObj(people::name).toList();
     }
 
-    private Iterable<List<String>> perUser(IntFunction<List<String>> tuple) {
-        return () -> IntStream.range(0, people.count()).mapToObj(tuple).iterator();
+    private Stream<String> names() {
+        return IntStream.range(0, people.count()).mapToObj(people::name);
+    }
+
+    private Iterable<List<String>> homes() {
+        return () ->
+                IntStream.range(0, people.count())
+                        .mapToObj(user -> List.of(people.name(user), people.home(user)))
+                        .iterator();
+    }
+
+    private static String publicKey(DemoKeys keys, String name) {
+        return HexFormat.of().formatHex(DemoKeys.publicKey(keys.seed(name)));
     }
 }

@@ -98,9 +98,27 @@ class CorpusBuildTest {
 
     @Test
     void keysAreForTheirOwnerOnly() throws IOException {
-        Path keys = generate("c", FEW).resolve("keys.jsonl");
-        assertEquals(
-                "rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(keys)));
+        Path corpus = generate("c", FEW);
+        for (String keys : List.of("keys.jsonl", "staff.jsonl")) {
+            assertEquals(
+                    "rw-------",
+                    PosixFilePermissions.toString(
+                            Files.getPosixFilePermissions(corpus.resolve(keys))));
+        }
+    }
+
+    @Test
+    void theStaffCanLogInAndAreNoUsers() throws IOException {
+        Map<String, String> files = contents(generate("c", FEW));
+        String facts = files.get("facts/population.jsonl");
+        for (String name : List.of("erin", "frank", "auditor")) {
+            assertTrue(files.get("staff.jsonl").contains("{\"user\":\"" + name + "\",\"seed\":"));
+            assertTrue(facts.lines().findFirst().orElseThrow().contains("[\"" + name + "\",\""));
+            assertFalse(facts.contains("[\"" + name + "\",\"us\"]"));
+            assertFalse(files.get("keys.jsonl").contains(name));
+            assertFalse(files.get("profiles.jsonl").contains(name));
+        }
+        assertEquals(3, files.get("staff.jsonl").lines().count());
     }
 
     @Test
