@@ -36,7 +36,7 @@ linux() {
   install_file build/bin/shai bin/shai
   install_file build/bin/shai-supervisor bin/shai-supervisor
   install_file build/runtime/libshai.so runtime/libshai.so
-  for file in syse-frontend syse-engine syse.jar page.html advertisements.txt; do
+  for file in syse-frontend syse-engine syse.jar page.html advertisements.txt topics.txt; do
     install_file "build/syse/$file" "syse/$file"
   done
 }
@@ -57,7 +57,7 @@ freebsd() {
   install_file "$built/libshai.so" runtime/libshai.so
   install_file "$built/syse-frontend" syse/syse-frontend
   install_file "$built/syse-engine" syse/syse-engine
-  for file in syse.jar page.html advertisements.txt; do
+  for file in syse.jar page.html advertisements.txt topics.txt; do
     install_file "build/syse/$file" "syse/$file"
   done
   version=$(awk '$1 == "PORTVERSION=" { print $2 }' freebsd/ports/sysutils/shai/Makefile)

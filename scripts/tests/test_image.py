@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[1] / "image.sh"
-SYSE = ("syse.jar", "page.html", "advertisements.txt")
+SYSE = ("syse.jar", "page.html", "advertisements.txt", "topics.txt")
 LINUX = ("bin/shai", "bin/shai-supervisor", "runtime/libshai.so", "syse/syse-frontend", "syse/syse-engine")
 FREEBSD = ("shai", "libshai.so", "syse-frontend", "syse-engine", "shai-1.2.3.pkg", "shai-1.2.2.pkg")
 

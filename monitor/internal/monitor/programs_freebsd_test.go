@@ -21,7 +21,7 @@ func providePrograms() (programs, error) {
 
 // provideFrontEnd finds Sys-E's front end and its fast engine there, too, and returns the folder.
 func provideFrontEnd() (string, error) {
-	return besideItself("syse-frontend", "syse-engine", "page.html", "advertisements.txt")
+	return besideItself("syse-frontend", "syse-engine", "page.html", "advertisements.txt", "topics.txt")
 }
 
 // besideItself is the folder of this test program, if the files are there.

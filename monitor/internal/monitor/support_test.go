@@ -33,8 +33,7 @@ apiVersion: shai.dev/v1alpha1
 kind: Task
 metadata: {name: support}
 spec:
-  command: [$(FRONTEND)/syse-frontend, --serve, support, --fault, FAULT,
-            --advertisements, $(FRONTEND)/advertisements.txt, --page, $(FRONTEND)/page.html]
+  command: [$(FRONTEND)/syse-frontend, --page, $(FRONTEND)/page.html, --serve, support, --fault, FAULT]
   runtimeName: frontend
   run: Always
   parameters: [user, region]

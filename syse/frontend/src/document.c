@@ -2,6 +2,7 @@
 #include "document.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -106,6 +107,29 @@ document_read(struct document *document, int descriptor, const struct terms *que
 		return -1;
 	document_parse(document, data, (size_t)got, query, interests);
 	return 0;
+}
+
+int
+document_open(struct shai_session *session, uint32_t id, struct document *document, char *reason,
+    size_t reason_size)
+{
+	static const struct terms none;
+	struct shai_document opened;
+	ssize_t count = shai_open(session, &id, 1, &opened, 1);
+	int failed;
+
+	if (count < 1) {
+		snprintf(reason, reason_size, "%s",
+		    count < 0 ? shai_reason() : "you may not read the document");
+		return 403;
+	}
+	document->id = id;
+	failed = document_read(document, opened.descriptor, &none, &none);
+	close(opened.descriptor);
+	if (failed == 0)
+		return 200;
+	snprintf(reason, reason_size, "the document cannot be read");
+	return 502;
 }
 
 void

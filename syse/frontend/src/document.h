@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shai.h"
 #include "snippet.h"
 #include "terms.h"
 
@@ -49,6 +50,13 @@ void document_parse(struct document *document, const char *data, size_t size,
  */
 int document_read(struct document *document, int descriptor, const struct terms *query,
     const struct terms *interests);
+
+/*
+ * Opens and reads one document of the session's user. Returns the HTTP status: 200, 403 if it is
+ * withheld, or 502 if it cannot be read, the last two with the reason.
+ */
+int document_open(struct shai_session *session, uint32_t id, struct document *document,
+    char *reason, size_t reason_size);
 
 /* Moves the interesting documents to the front, and otherwise keeps the order. */
 void document_personalise(struct document *documents, size_t count);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEY_MAX 256 /* "history:", a principal, "/" and a region */
-
 static bool
 failed(struct keyvalue *keyvalue, const char *what, const char *cause)
 {
@@ -51,29 +49,17 @@ keyvalue_release(struct keyvalue *keyvalue)
 	keyvalue->context = NULL;
 }
 
-static void
-append_command(struct keyvalue *keyvalue, int count, const char **words, const size_t *lengths)
-{
-	redisAppendCommandArgv(keyvalue->context, count, words, lengths);
-}
+static const char *const HISTORIES[] = {"history", "clicks"};
 
-/* Queues the three commands without sending them. */
+/* Queues the commands that put an entry at the head of a history, without sending them. */
 static void
-append_commands(struct keyvalue *keyvalue, const char *user, const char *region, const char *query,
-    size_t query_length)
+append_entry(struct keyvalue *keyvalue, const struct keyvalue_user *user,
+    enum keyvalue_history history, const char *entry, size_t size)
 {
-	char profile[KEY_MAX], history[KEY_MAX], last[16];
-	size_t profile_length = (size_t)snprintf(profile, sizeof profile, "profile:%s", user);
-	size_t history_length =
-	    (size_t)snprintf(history, sizeof history, "history:%s/%s", user, region);
-	size_t last_length = (size_t)snprintf(last, sizeof last, "%d", KEYVALUE_HISTORY_MAX - 1);
-	const char *get[] = {"GET", profile};
-	const char *push[] = {"LPUSH", history, query};
-	const char *trim[] = {"LTRIM", history, "0", last};
-
-	append_command(keyvalue, 2, get, (size_t[]){3, profile_length});
-	append_command(keyvalue, 3, push, (size_t[]){5, history_length, query_length});
-	append_command(keyvalue, 4, trim, (size_t[]){5, history_length, 1, last_length});
+	redisAppendCommand(keyvalue->context, "LPUSH %s:%s/%s %b", HISTORIES[history], user->name,
+	    user->region, entry, size);
+	redisAppendCommand(keyvalue->context, "LTRIM %s:%s/%s 0 %d", HISTORIES[history], user->name,
+	    user->region, KEYVALUE_HISTORY_MAX - 1);
 }
 
 static bool
@@ -134,6 +120,19 @@ good_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds
 	return reply;
 }
 
+/* Returns the next reply if it is a string or nil. */
+static redisReply *
+string_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds)
+{
+	redisReply *reply = good_reply(keyvalue, what, timeout_milliseconds);
+
+	if (reply == NULL || reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL)
+		return reply;
+	freeReplyObject(reply);
+	failed(keyvalue, what, "the store's answer is not a string");
+	return NULL;
+}
+
 static bool
 skip_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds)
 {
@@ -145,27 +144,68 @@ skip_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds
 	return true;
 }
 
-redisReply *
-keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region, const char *query,
-    size_t query_length, int timeout_milliseconds)
+/* Skips the replies to append_entry. */
+static bool
+skip_entry(struct keyvalue *keyvalue, int timeout_milliseconds)
 {
-	redisReply *profile;
+	return skip_reply(keyvalue, "append to a history", timeout_milliseconds) &&
+	       skip_reply(keyvalue, "shorten a history", timeout_milliseconds);
+}
 
-	append_commands(keyvalue, user, region, query, query_length);
+bool
+keyvalue_query(struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *query,
+    size_t query_length, redisReply **profile, redisReply **topics)
+{
+	int timeout = user->timeout_milliseconds;
+
+	*profile = *topics = NULL;
+	redisAppendCommand(keyvalue->context, "GET profile:%s", user->name);
+	redisAppendCommand(keyvalue->context, "GET topics:%s", user->name);
+	append_entry(keyvalue, user, KEYVALUE_QUERIES, query, query_length);
+	if (!send_commands(keyvalue))
+		return false;
+	*profile = string_reply(keyvalue, "read the user's profile", timeout);
+	if (*profile != NULL)
+		*topics = string_reply(keyvalue, "read the user's topics", timeout);
+	if (*topics != NULL && skip_entry(keyvalue, timeout))
+		return true;
+	freeReplyObject(*profile);
+	freeReplyObject(*topics);
+	*profile = *topics = NULL;
+	return false;
+}
+
+bool
+keyvalue_click(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *entry, size_t size)
+{
+	append_entry(keyvalue, user, KEYVALUE_CLICKS, entry, size);
+	return send_commands(keyvalue) && skip_entry(keyvalue, user->timeout_milliseconds);
+}
+
+redisReply *
+keyvalue_history(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, enum keyvalue_history history)
+{
+	redisReply *reply;
+
+	redisAppendCommand(keyvalue->context, "LRANGE %s:%s/%s 0 %d", HISTORIES[history],
+	    user->name, user->region, KEYVALUE_HISTORY_MAX - 1);
 	if (!send_commands(keyvalue))
 		return NULL;
-	profile = good_reply(keyvalue, "read the user's profile", timeout_milliseconds);
-	if (profile == NULL)
-		return NULL;
-	if (profile->type != REDIS_REPLY_STRING && profile->type != REDIS_REPLY_NIL) {
-		freeReplyObject(profile);
-		failed(keyvalue, "read the user's profile", "the store's answer is not a string");
-		return NULL;
-	}
-	if (!skip_reply(keyvalue, "append to the search history", timeout_milliseconds) ||
-	    !skip_reply(keyvalue, "shorten the search history", timeout_milliseconds)) {
-		freeReplyObject(profile);
-		return NULL;
-	}
-	return profile;
+	reply = good_reply(keyvalue, "read a history", user->timeout_milliseconds);
+	if (reply == NULL || reply->type == REDIS_REPLY_ARRAY)
+		return reply;
+	freeReplyObject(reply);
+	failed(keyvalue, "read a history", "the store's answer is not a list");
+	return NULL;
+}
+
+bool
+keyvalue_set_topics(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *content, size_t size)
+{
+	redisAppendCommand(keyvalue->context, "SET topics:%s %b", user->name, content, size);
+	return send_commands(keyvalue) &&
+	       skip_reply(keyvalue, "set the user's topics", user->timeout_milliseconds);
 }

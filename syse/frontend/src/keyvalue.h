@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A session's connection to the key-value store: the user's profile and search
- * history. The store decides which tuples the connection can use.
+ * A session's connection to the key-value store: the user's profile, histories and topics. The
+ * store decides which tuples the connection can use.
  */
 #ifndef SYSE_KEYVALUE_H
 #define SYSE_KEYVALUE_H
@@ -10,13 +10,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define KEYVALUE_HISTORY_MAX 100 /* entries kept per user */
+#define KEYVALUE_HISTORY_MAX 100 /* entries kept in each history */
 
 struct keyvalue {
 	redisContext *context; /* NULL when there is no connection */
 	bool borrowed;         /* the descriptor belongs to the session, which closes it */
 	const char *reason;    /* why the last call failed; valid until the next */
 	char storage[256];
+};
+
+/*
+ * Whose tuples are used. There are histories for each region: the results of a search depend on
+ * the region, and a history may be read only where its queries could be made.
+ */
+struct keyvalue_user {
+	const char *name, *region;
+	int timeout_milliseconds; /* for each answer */
+};
+
+enum keyvalue_history {
+	KEYVALUE_QUERIES, /* what the user searched for */
+	KEYVALUE_CLICKS   /* the results that the user opened */
 };
 
 /*
@@ -31,16 +45,28 @@ bool keyvalue_connect(struct keyvalue *keyvalue, const char *socket_path);
 void keyvalue_release(struct keyvalue *keyvalue);
 
 /*
- * In one round trip, reads the user's profile and puts the query at the head of the
- * user's search history for this region. There is a history for each region: the results
- * of a search depend on the region, and a history may be read only where its queries
- * could be made.
- *
- * Returns the profile as a string reply, or a nil reply if the user has none; the caller
- * frees it with freeReplyObject. Returns NULL on failure, with the cause in
- * keyvalue->reason; the connection is then released.
+ * The calls below fail with the cause in keyvalue->reason; the connection is then released. The
+ * caller frees replies with freeReplyObject.
  */
-redisReply *keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region,
-    const char *query, size_t query_length, int timeout_milliseconds);
+
+/*
+ * In one round trip, reads the user's profile and topics, and puts the query at the head of the
+ * user's search history. The replies are strings, or nil for what the user does not have; both are
+ * NULL after a failure.
+ */
+bool keyvalue_query(struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *query,
+    size_t query_length, redisReply **profile, redisReply **topics);
+
+/* Puts an entry at the head of the history of clicks. */
+bool keyvalue_click(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *entry, size_t size);
+
+/* Returns a history as an array of strings, the newest first, or NULL after a failure. */
+redisReply *keyvalue_history(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, enum keyvalue_history history);
+
+/* Sets the user's topics, in mode baseline: otherwise only the monitor writes them. */
+bool keyvalue_set_topics(
+    struct keyvalue *keyvalue, const struct keyvalue_user *user, const char *content, size_t size);
 
 #endif

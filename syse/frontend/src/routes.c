@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "click.h"
 #include "html.h"
+#include "interests.h"
 #include "login.h"
 #include "names.h"
 #include "parameters.h"
@@ -131,6 +133,14 @@ search_parameters(struct call *call, char *text, size_t *length, uint32_t *count
 	return false;
 }
 
+/* Answers that a request of the session's user has failed. */
+static void
+refuse(struct call *call, int status, const char *reason)
+{
+	response_error(call->response, status, "%s", reason);
+	call->response->close = call->worker->session.state != SHAI_SESSION_BOUND;
+}
+
 static void
 get_search(struct call *call)
 {
@@ -144,8 +154,7 @@ get_search(struct call *call)
 		return;
 	status = search_run(call->worker, text, length, count, &answer);
 	if (status != 200) {
-		response_error(call->response, status, "%s", answer.reason);
-		call->response->close = call->worker->session.state != SHAI_SESSION_BOUND;
+		refuse(call, status, answer.reason);
 	} else if (call->response->html) {
 		html_results(call->response, call->worker, &answer);
 	} else {
@@ -178,8 +187,47 @@ get_document(struct call *call)
 		text_string(&call->response->body, "\n");
 		return;
 	}
-	response_error(call->response, status, "%s", reason);
-	call->response->close = call->worker->session.state != SHAI_SESSION_BOUND;
+	refuse(call, status, reason);
+}
+
+/* POST /click?id=N: a result was opened. */
+static void
+post_click(struct call *call)
+{
+	char reason[512];
+	uint32_t id = 0;
+	int status;
+
+	if (parameter_number(call->query, call->query_length, "id", &id) != PARAMETER_FOUND) {
+		response_error(
+		    call->response, 400, "write the document's number, as in /click?id=17");
+		return;
+	}
+	status = click_record(call->worker, id, reason, sizeof reason);
+	if (status == 204)
+		call->response->status = status;
+	else
+		refuse(call, status, reason);
+}
+
+static void
+post_topics(struct call *call)
+{
+	struct text *body = &call->response->body;
+	static struct interests interests;
+	int status = interests_update(call->worker, &interests);
+
+	if (status != 200) {
+		refuse(call, status, interests.reason);
+		return;
+	}
+	text_string(body, "{\"topics\":[");
+	for (size_t i = 0; i < interests.count; i++) {
+		if (i > 0)
+			text_string(body, ",");
+		text_json_string(body, interests.topic[i]);
+	}
+	text_string(body, "]}\n");
 }
 
 enum permission {
@@ -202,6 +250,8 @@ static const struct route {
     {"/session", HTTP_POST, SAME_SITE, SERVE_ALL, post_session},
     {"/session", HTTP_DELETE, SAME_SITE, SERVE_ALL, delete_session},
     {"/search", HTTP_GET, USER, SERVE_SEARCH, get_search},
+    {"/click", HTTP_POST, USER, SERVE_SEARCH, post_click},
+    {"/topics", HTTP_POST, USER, SERVE_INTERESTS, post_topics},
     {"/document", HTTP_GET, USER, SERVE_SUPPORT, get_document},
 };
 #define ROUTE_COUNT (sizeof ROUTES / sizeof ROUTES[0])
@@ -247,7 +297,7 @@ routes_handle(struct worker *worker, const struct http_request *request, struct 
 {
 	unsigned method = request->method == HTTP_HEAD ? HTTP_GET : request->method;
 	struct call call = {.worker = worker, .request = request, .response = response};
-	bool known = false;
+	unsigned offered = 0; /* methods of this path, as bits */
 
 	response->html = http_prefers_html(request->accept, request->accept_length);
 	if (!split_target(&call)) {
@@ -261,18 +311,20 @@ routes_handle(struct worker *worker, const struct http_request *request, struct 
 		    strlen(route->path) != call.path_length ||
 		    memcmp(route->path, call.path, call.path_length) != 0)
 			continue;
-		known = true;
+		offered |= 1u << route->method;
 		if (route->method != method)
 			continue;
 		if (permitted(&call, route->permission))
 			route->handle(&call);
 		return;
 	}
-	if (!known) {
+	if (offered == 0) {
 		response_error(response, 404, "there is no such page; the search page is /");
 		return;
 	}
-	response->allow = call.path_length == 8 ? "GET, HEAD, POST, DELETE" : "GET, HEAD";
+	response->allow = offered == 1u << HTTP_GET    ? "GET, HEAD"
+			  : offered == 1u << HTTP_POST ? "POST"
+						       : "GET, HEAD, POST, DELETE";
 	response_error(response, 405, "this address does not support the method %s",
 	    http_method_str((enum http_method)request->method));
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "profile.h"
+#include "tuples.h"
 
 static int
 failure(struct answer *answer, int status, const char *what, const char *cause)
@@ -148,47 +149,24 @@ receive_documents(struct worker *worker, const struct profile *profile, uint32_t
 	return 200;
 }
 
-/*
- * In mode baseline the worker has a connection of its own, which it keeps over
- * sessions and makes again after a failure.
- */
-static bool
-ensure_keyvalue(struct worker *worker)
-{
-	struct keyvalue *keyvalue = &worker->keyvalue;
-
-	if (keyvalue->context != NULL)
-		return true;
-	if (worker->session.keyvalue >= 0)
-		return keyvalue_adopt(keyvalue, worker->session.keyvalue);
-	if (shai_mode() == SHAI_MODE_BASELINE && worker->settings->keyvalue_socket != NULL)
-		return keyvalue_connect(keyvalue, worker->settings->keyvalue_socket);
-	keyvalue->reason = "this session has no key-value connection";
-	return false;
-}
-
+/* Reads what is known of the user, and chooses the advertisement by it. */
 static int
-look_up_profile(struct worker *worker, struct profile *profile, struct answer *answer)
+look_up_user(struct worker *worker, struct profile *profile, struct answer *answer)
 {
-	redisReply *reply = NULL;
+	redisReply *reply, *topics;
+	struct keyvalue_user user;
 
-	if (ensure_keyvalue(worker))
-		reply = keyvalue_query(&worker->keyvalue, worker->principal, worker->session.region,
-		    answer->query, answer->query_length, worker->settings->answer_timeout);
-	if (reply == NULL) {
-		/*
-		 * The monitor's connection is never made again: a part of a reply may
-		 * be lost.
-		 */
-		if (worker->session.keyvalue >= 0)
-			close(worker->session.keyvalue);
-		worker->session.keyvalue = -1;
-		return failure(answer, 503, "look up your profile", worker->keyvalue.reason);
-	}
-	if (!profile_parse(
-		profile, reply->str, reply->type == REDIS_REPLY_STRING ? (size_t)reply->len : 0))
+	if (!tuples_begin(worker, &user) || !keyvalue_query(&worker->keyvalue, &user, answer->query,
+						answer->query_length, &reply, &topics))
+		return tuples_failed(
+		    worker, "look up your profile", answer->reason, sizeof answer->reason);
+	if (!profile_parse(profile, reply->str, reply->type == REDIS_REPLY_STRING ? reply->len : 0))
 		answer->note = "Your profile is not valid JSON; results are not personalised.";
+	answer->advertisement = advertisements_choose(&worker->assets->advertisements,
+	    answer->query, answer->query_length, topics->str,
+	    topics->type == REDIS_REPLY_STRING ? topics->len : 0);
 	freeReplyObject(reply);
+	freeReplyObject(topics);
 	return 200;
 }
 
@@ -206,8 +184,7 @@ search_run(
 	answer->withheld = 0;
 	answer->note = NULL;
 	terms_split(&answer->terms, text, size);
-	answer->advertisement = assets_advertisement(worker->assets, text, size);
-	status = look_up_profile(worker, &profile, answer);
+	status = look_up_user(worker, &profile, answer);
 	if (status != 200)
 		return status;
 	status = query_engine(worker, &profile, number, count, answer);

@@ -14,20 +14,24 @@
 enum service {
 	SERVE_SEARCH = 1 << 0,
 	SERVE_SUPPORT = 1 << 1,
-	SERVE_ALL = SERVE_SEARCH | SERVE_SUPPORT
+	SERVE_INTERESTS = 1 << 2,
+	SERVE_ALL = SERVE_SEARCH | SERVE_SUPPORT | SERVE_INTERESTS
 };
 
-/* Faults of the support's front end, to see that they are stopped. */
-enum support_fault {
-	SUPPORT_CORRECT,
-	SUPPORT_OMITS,      /* reads without an entry */
-	SUPPORT_FORGES,     /* writes the entry in another's name */
-	SUPPORT_DATES_AHEAD /* writes an entry of an hour from now */
+/* Faults of a service, to see that they are stopped. */
+enum fault {
+	FAULT_NONE,
+	/* Of the support: */
+	FAULT_SKIP_ENTRY,  /* reads without an entry */
+	FAULT_FORGE_ENTRY, /* writes the entry in another's name */
+	FAULT_DATE_AHEAD,  /* writes an entry of an hour from now */
+	/* Of the interests: */
+	FAULT_QUERY_AS_TOPIC /* writes the newest query as a topic, too */
 };
 
 struct settings {
 	enum service service;
-	enum support_fault support_fault;
+	enum fault fault;
 	struct asset_sources assets;
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */

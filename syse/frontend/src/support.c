@@ -10,19 +10,6 @@
 #define ENTRY_MAX (2 * (SUPPORT_NAME_MAX + SHAI_NAME_MAX) + 64)
 #define AHEAD_SECONDS 3600
 
-/* A string as policies write it. What else would have to be escaped is refused by the monitor. */
-static void
-quoted(struct text *entry, const char *string)
-{
-	text_string(entry, "\"");
-	for (const char *at = string; *at != '\0'; at++) {
-		if (*at == '"' || *at == '\\')
-			text_string(entry, "\\");
-		text_append(entry, at, 1);
-	}
-	text_string(entry, "\"");
-}
-
 void
 support_entry(struct text *entry, const char *principal, const char *name, time_t when)
 {
@@ -32,9 +19,9 @@ support_entry(struct text *entry, const char *principal, const char *name, time_
 	gmtime_r(&when, &parts);
 	strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", &parts);
 	text_string(entry, "access(");
-	quoted(entry, principal);
+	text_quoted(entry, principal, strlen(principal));
 	text_string(entry, ", ");
-	quoted(entry, name);
+	text_quoted(entry, name, strlen(name));
 	text_string(entry, ", ");
 	text_string(entry, moment);
 	text_string(entry, ")\n");
@@ -76,13 +63,13 @@ write_entry(struct worker *worker, const struct text *entry, char reason[SUPPORT
 static bool
 log_access(struct worker *worker, const char *name, char reason[SUPPORT_REASON_MAX])
 {
-	enum support_fault fault = worker->settings->support_fault;
-	const char *who = fault == SUPPORT_FORGES ? "colleague" : worker->principal;
-	time_t when = time(NULL) + (fault == SUPPORT_DATES_AHEAD ? AHEAD_SECONDS : 0);
+	enum fault fault = worker->settings->fault;
+	const char *who = fault == FAULT_FORGE_ENTRY ? "colleague" : worker->principal;
+	time_t when = time(NULL) + (fault == FAULT_DATE_AHEAD ? AHEAD_SECONDS : 0);
 	char storage[ENTRY_MAX];
 	struct text entry;
 
-	if (fault == SUPPORT_OMITS)
+	if (fault == FAULT_SKIP_ENTRY)
 		return true;
 	text_init(&entry, storage, sizeof storage);
 	support_entry(&entry, who, name, when);
@@ -91,31 +78,14 @@ log_access(struct worker *worker, const char *name, char reason[SUPPORT_REASON_M
 		return false;
 	}
 	/* A front end with a fault reads although its entry was refused. */
-	return write_entry(worker, &entry, reason) || fault != SUPPORT_CORRECT;
+	return write_entry(worker, &entry, reason) || fault != FAULT_NONE;
 }
 
 int
 support_read(struct worker *worker, const char *name, uint32_t id, struct document *document,
     char reason[SUPPORT_REASON_MAX])
 {
-	static const struct terms none;
-	struct shai_document opened;
-	ssize_t count;
-	int failed;
-
 	if (!log_access(worker, name, reason))
 		return 403;
-	count = shai_open(&worker->session, &id, 1, &opened, 1);
-	if (count < 1) {
-		snprintf(reason, SUPPORT_REASON_MAX, "%s",
-		    count < 0 ? shai_reason() : "you may not read the document");
-		return 403;
-	}
-	document->id = id;
-	failed = document_read(document, opened.descriptor, &none, &none);
-	close(opened.descriptor);
-	if (failed == 0)
-		return 200;
-	snprintf(reason, SUPPORT_REASON_MAX, "the document cannot be read");
-	return 502;
+	return document_open(&worker->session, id, document, reason, SUPPORT_REASON_MAX);
 }

@@ -37,28 +37,37 @@ terms_add(struct terms *terms, size_t start, size_t length)
 	memset(terms->first + 0x80, true, 0x80);
 }
 
-void
-terms_split(struct terms *terms, const char *text, size_t size)
+bool
+terms_next_word(const char *text, size_t size, size_t *at, struct span *word)
 {
-	size_t start = 0;
 	bool inside = false;
 
-	memset(terms, 0, sizeof *terms);
-	terms->words = text;
-	for (size_t at = 0; at < size;) {
+	while (*at < size) {
 		uint32_t character;
-		size_t length = character_at(text, size, at, &character);
+		size_t length = character_at(text, size, *at, &character);
 		bool in_word = utf8_in_word(character);
 
 		if (in_word && !inside)
-			start = at;
+			word->start = *at;
 		if (!in_word && inside)
-			terms_add(terms, start, at - start);
+			break;
 		inside = in_word;
-		at += length;
+		*at += length;
 	}
 	if (inside)
-		terms_add(terms, start, size - start);
+		word->length = *at - word->start;
+	return inside;
+}
+
+void
+terms_split(struct terms *terms, const char *text, size_t size)
+{
+	struct span word;
+
+	memset(terms, 0, sizeof *terms);
+	terms->words = text;
+	for (size_t at = 0; terms_next_word(text, size, &at, &word);)
+		terms_add(terms, word.start, word.length);
 }
 
 /*

@@ -28,6 +28,12 @@ enum terms_match {
 	TERMS_PREFIX /* the word may continue after the term */
 };
 
+/*
+ * Finds the next word of a text at or after *at, and moves *at behind it. Returns whether there is
+ * one.
+ */
+bool terms_next_word(const char *text, size_t size, size_t *at, struct span *word);
+
 /* Makes terms of the words in text, which must outlive them. */
 void terms_split(struct terms *terms, const char *text, size_t size);
 

@@ -185,3 +185,15 @@ text_html_string(struct text *text, const char *string)
 {
 	text_html(text, string, strlen(string));
 }
+
+void
+text_quoted(struct text *text, const char *data, size_t size)
+{
+	text_append(text, "\"", 1);
+	for (size_t i = 0; i < size; i++) {
+		if (data[i] == '"' || data[i] == '\\')
+			text_append(text, "\\", 1);
+		text_append(text, &data[i], 1);
+	}
+	text_append(text, "\"", 1);
+}

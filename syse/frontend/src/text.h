@@ -40,6 +40,12 @@ void text_json_string(struct text *text, const char *string);
 void text_html(struct text *text, const char *data, size_t size);
 void text_html_string(struct text *text, const char *string);
 
+/*
+ * Appends data as policies write a string, with its quotes. Control characters and bytes that are
+ * not UTF-8 stay as they are: the monitor refuses them.
+ */
+void text_quoted(struct text *text, const char *data, size_t size);
+
 /* Appends data in lower-case hexadecimal, without quotes. */
 void text_hex(struct text *text, const uint8_t *data, size_t size);
 

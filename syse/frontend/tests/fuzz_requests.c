@@ -29,6 +29,7 @@ load(struct assets *assets)
 {
 	static const struct asset_sources sources = {.page = SYSE_ASSETS "/page.html",
 	    .advertisements = SYSE_ASSETS "/advertisements.txt",
+	    .topics = SYSE_ASSETS "/topics.txt",
 	    .pipeline = "syse"};
 	char reason[512];
 

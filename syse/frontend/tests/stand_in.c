@@ -26,13 +26,14 @@ must(bool condition, const char *what)
 static int
 keyvalue(void)
 {
-	static const char REPLIES[] =
-	    "$41\r\n{\"friends\":[\"bob\"],\"interests\":[\"sky\"]}\r\n:1\r\n+OK\r\n";
+	static const char queries[] = "$41\r\n{\"friends\":[\"bob\"],\"interests\":[\"sky\"]}\r\n"
+				      "$17\r\ntopic(\"weather\")\n\r\n:1\r\n+OK\r\n";
+	const char *replies = stand_in.replies != NULL ? stand_in.replies : queries;
 	int ends[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
 	for (int i = 0; i < 64; i++)
-		must(write(ends[1], REPLIES, sizeof REPLIES - 1) > 0, "write");
+		must(write(ends[1], replies, strlen(replies)) > 0, "write");
 	/* The other end stays open: a store that hangs up is another case. Its number goes into
 	 * "slot". */
 	must(dup2(ends[1], 900) == 900, "dup2");

@@ -29,7 +29,7 @@ begin(void **state)
 	stand_in.mode = SHAI_MODE_SHAI;
 	stand_in.open_needs_entry = true;
 	stand_in.opened = "title: A day\nowner: alice\nvisibility: private\n\nIt rained.\n";
-	settings.support_fault = SUPPORT_CORRECT;
+	settings.fault = FAULT_NONE;
 	worker.settings = &settings;
 	strcpy(worker.principal, "erin");
 	return 0;
@@ -86,15 +86,15 @@ static void
 faults_read_without_a_proper_entry(void **state)
 {
 	(void)state;
-	settings.support_fault = SUPPORT_OMITS;
+	settings.fault = FAULT_SKIP_ENTRY;
 	stand_in.open_needs_entry = false;
 	assert_int_equal(support_read(&worker, NAME, 17, &document, reason), 200);
 	assert_string_equal(stand_in.written, "");
-	settings.support_fault = SUPPORT_FORGES;
+	settings.fault = FAULT_FORGE_ENTRY;
 	stand_in.write_error = EACCES;
 	assert_int_equal(support_read(&worker, NAME, 17, &document, reason), 200);
 	assert_null(strstr(stand_in.written, "erin"));
-	settings.support_fault = SUPPORT_DATES_AHEAD;
+	settings.fault = FAULT_DATE_AHEAD;
 	assert_int_equal(support_read(&worker, NAME, 17, &document, reason), 200);
 	assert_non_null(strstr(stand_in.written, "erin"));
 }
