@@ -111,9 +111,25 @@ func TestFastEngine(t *testing.T) {
 // and has a store without users.
 func (s *stack) enforceNothing() {
 	s.t.Helper()
-	directory := s.t.TempDir()
-	keys, socket := filepath.Join(directory, "keys.jsonl"), filepath.Join(directory, "kv")
+	keys, socket := s.keysFile(), s.plainStore()
+	text := strings.Replace(s.manifests["pipeline.yaml"], "mode: shai", "mode: baseline", 1)
+	s.manifests["pipeline.yaml"] = strings.Replace(text, "syse-frontend, ",
+		fmt.Sprintf("syse-frontend, --keys, %s, --keyvalue, %s, ", keys, socket), 1)
+}
+
+// keysFile has the facts so far, with the principals' keys.
+func (s *stack) keysFile() string {
+	s.t.Helper()
+	keys := filepath.Join(s.t.TempDir(), "keys.jsonl")
 	s.must(os.WriteFile(keys, []byte(strings.Join(s.facts, "\n")+"\n"), 0o644))
+	return keys
+}
+
+// plainStore is the socket of a key-value store that lets everybody do everything.
+func (s *stack) plainStore() string {
+	s.t.Helper()
+	directory := s.t.TempDir()
+	socket := filepath.Join(directory, "kv")
 	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777",
 		"--save", "", "--dir", directory)
 	waiting.Server(s.t, server, func() bool {
@@ -123,9 +139,7 @@ func (s *stack) enforceNothing() {
 		}
 		return err == nil
 	})
-	text := strings.Replace(s.manifests["pipeline.yaml"], "mode: shai", "mode: baseline", 1)
-	s.manifests["pipeline.yaml"] = strings.Replace(text, "syse-frontend, ",
-		fmt.Sprintf("syse-frontend, --keys, %s, --keyvalue, %s, ", keys, socket), 1)
+	return socket
 }
 
 // In mode baseline, what a broken engine leaks reaches the user.

@@ -49,7 +49,15 @@ func (s *stack) useFrontEnd() {
 	text = strings.Replace(text, old, `  command: [$(FRONTEND)/syse-frontend, --workers, "3", --advertisements, $(FRONTEND)/advertisements.txt, --page, $(FRONTEND)/page.html]
   runtimeName: frontend
 `, 1)
-	s.manifests["pipeline.yaml"] = strings.Replace(text, "write: [LPUSH]", "write: [LPUSH, LTRIM]", 1)
+	text = strings.Replace(text, "histories, results]", "histories, interests, results]", 1)
+	text = strings.Replace(text, "write: [LPUSH]", "write: [LPUSH, LTRIM]", 1)
+	s.manifests["pipeline.yaml"] = strings.Replace(text, "    - name: queries\n", `    - name: interests
+      kind: tuple
+      access: {read: [GET]}
+      paths:
+        - {path: "topics:{user}", policy: {name: private, arguments: {owner: "{user}"}}}
+    - name: queries
+`, 1)
 }
 
 // page makes a document as the front end shows it.

@@ -5,6 +5,7 @@
 package monitor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,121 +16,88 @@ import (
 	"strings"
 	"testing"
 
-	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/tasklog"
+	"shai.dev/monitor/internal/wire"
 )
 
-const supportManifest = `---
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: support}
-spec:
-  text: |
-    policy support(employee, region) {
-      read       :- sKeyIs(employee), sRegionIs(region).
-      declassify :- isAsRestrictive(read, this.read) until cTypeIs("access-log"), cNameIs("/support/accesses").
-    }
----
-apiVersion: shai.dev/v1alpha1
-kind: Task
-metadata: {name: support}
-spec:
-  command: [$(FRONTEND)/syse-frontend, --page, $(FRONTEND)/page.html, --serve, support, --fault, FAULT]
-  runtimeName: frontend
-  run: Always
-  parameters: [user, region]
-  taint: {name: support, arguments: {employee: "{user}", region: "{region}"}}
-  reads: [documents]
-  writes: [accesses, support]
----
-`
+// answer is what the support answers about a document.
+type answer struct{ Title, Error string }
 
-const supportConduits = `    - {name: support, kind: connection, egress: true, listen: $(DESK), task: support}
-    - name: accesses
-      kind: file
-      type: access-log
-      paths:
-        - {path: /support/accesses, policy: {name: library/append-only-log, arguments: {auditor: auditor}}}
-    - name: queries
-`
-
-// withSupport adds Sys-E's front end for the support, with a fault, as a second task that serves
-// users. It returns the stack as the support's users see it.
-func (s *stack) withSupport(fault string) *stack {
+// shows asks for a document. Where what the front end has read may not leave, its connection ends
+// without an answer.
+func (s *sysE) shows(b *browser, document, name string) (status int, got answer) {
 	s.t.Helper()
-	folder, err := provideFrontEnd()
-	if errors.Is(err, fs.ErrNotExist) {
-		s.t.Skipf("there is no front end here: %v", err)
+	target := fmt.Sprintf("/document?id=%d&name=%s", s.id(document), url.QueryEscape(name))
+	status, text, err := b.send("GET", target, nil)
+	if err == nil {
+		s.must(json.Unmarshal(text, &got))
 	}
-	s.must(err)
-	s.options.Define["FRONTEND"], s.options.Define["DESK"] = folder, pipelinetest.FreeAddress(s.t)
-	s.options.Runtimes["frontend"] = append([]string{folder}, s.options.Runtimes["probe"]...)
-	text := s.manifests["pipeline.yaml"]
-	for _, change := range [][2]string{
-		{"    - name: queries\n", supportConduits},
-		{"tasks: [search, worker]", "tasks: [search, worker, support]"},
-		{"  conduits:\n", "    - {task: support, from: {conduit: population, says: home, parameters: [user, region]}}\n  conduits:\n"},
-		{`        - {path: "/corpus/public/**"`, `        - {path: "/corpus/guarded/**", policy: {name: library/mandatory-access-logging, arguments: {log: /support/accesses}}}
-        - {path: "/corpus/public/**"`},
-	} {
-		if !strings.Contains(text, change[0]) {
-			s.t.Fatalf("the pipeline has no %q any more", change[0])
-		}
-		text = strings.Replace(text, change[0], change[1], 1)
-	}
-	s.manifests["pipeline.yaml"] = text + strings.Replace(supportManifest, "FAULT", fault, 1)
-	desk := *s
-	desk.address = s.options.Define["DESK"]
-	return &desk
+	return status, got
 }
 
-// The support's front end reads a document after its entry in the log. One that leaves the entry
-// out, forges it for a colleague or dates it ahead is given no document, and its entry is not written.
+// log is what the log of accesses contains: in mode baseline the task's own, which has more.
+func (s *sysE) log() string {
+	s.t.Helper()
+	if s.monitor.pipelines["syse"].Mode() == wire.ModeBaseline {
+		page, err := tasklog.Read(filepath.Join(s.options.State, "logs/syse/support/baseline.log"), "", 16<<10)
+		s.must(err)
+		return string(page.Text)
+	}
+	text, err := os.ReadFile(filepath.Join(s.options.Data, "support/accesses"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The support's front end reads a user's document after its entry in the log. One that leaves the
+// entry out, forges it for a colleague or dates it ahead shows nothing, and its entry is not
+// written. In mode baseline all of them show it.
 func TestSupport(t *testing.T) {
-	const document = "/corpus/guarded/1.txt"
-	for fault, works := range map[string]bool{
-		"none": true, "skip-entry": false, "forge-entry": false, "date-ahead": false,
+	const erins, forged = `access("erin", "` + alices + `", `, `access("colleague", "` + alices + `", `
+	// What is in the log, by fault, where nothing is enforced.
+	baseline := map[string]string{"none": erins, "skip-entry": "", "forge-entry": forged, "date-ahead": erins}
+	for _, mode := range []string{"shai", "dynamic", "baseline"} {
+		for fault, logged := range baseline {
+			t.Run(mode+"/"+fault, func(t *testing.T) {
+				s := newSysE(t, mode, map[string]string{"SUPPORT_FAULT": fault})
+				s.page(alices)
+				s.start("support")
+				status, got := s.shows(s.at("support", "erin", "us"), alices, alices)
+				works := mode == "baseline" || fault == "none"
+				if works != (got.Title == alices) {
+					t.Errorf("erin has %+v, %d", got, status)
+				}
+				if !works {
+					logged = ""
+				}
+				if !strings.Contains(s.log(), logged) || strings.Contains(s.log(), "access(") != (logged != "") {
+					t.Errorf("the log: %q", s.log())
+				}
+			})
+		}
+	}
+}
+
+// An entry is for one employee and one document, and for employees alone.
+func TestSupportIsForEmployees(t *testing.T) {
+	s := newSysE(t, "shai", nil)
+	s.page(alices)
+	s.page(bobs)
+	s.start("support")
+	erin, frank, alice := s.at("support", "erin", "us"), s.at("support", "frank", "de"), s.at("support", "alice", "de")
+	for _, c := range []struct {
+		who         *browser
+		shown, name string
+		status      int
+	}{
+		{erin, alices, alices, http.StatusOK},
+		{alice, bobs, bobs, http.StatusForbidden},   // who is no employee
+		{frank, alices, bobs, http.StatusForbidden}, // an entry about another document
+		{frank, bobs, bobs, http.StatusOK},
 	} {
-		t.Run(fault, func(t *testing.T) {
-			s := newStack(t)
-			desk := s.withSupport(fault)
-			s.page(document)
-			s.principal("erin", "de")
-			s.principal("eve", "de")
-			s.fact("employees", "employee", "erin")
-			s.fact("employees", "employee", "colleague")
-			s.fact("regions", "prefix", "127.0.1.0/24", "de")
-			s.start()
-			_, err := s.monitor.StartTask(t.Context(), "probe", "support")
-			s.must(err)
-			desk.monitor = s.monitor
-			erin := desk.browse("127.0.1.1")
-			if status, session := erin.login("erin", "erin"); status != http.StatusOK ||
-				session.Instance != "support(erin, de)" {
-				t.Fatalf("erin: %d %+v", status, session)
-			}
-			target := fmt.Sprintf("/document?id=%d&name=%s", s.id(document), url.QueryEscape(document))
-			var shown struct{ Title, Snippet, Error string }
-			status := erin.ask("GET", target, nil, &shown)
-			if works && (status != http.StatusOK || shown.Title != document) ||
-				!works && (status != http.StatusForbidden || shown.Title != "") {
-				t.Errorf("%d %+v", status, shown)
-			}
-			text, err := os.ReadFile(filepath.Join(s.options.Data, "support/accesses"))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
-			if works && !strings.HasPrefix(string(text), `access("erin", "`+document+`", `) || !works && len(text) > 0 {
-				t.Errorf("the log: %q", text)
-			}
-			if works {
-				eve := desk.browse("127.0.1.2")
-				if status, session := eve.login("eve", "eve"); status != http.StatusOK {
-					t.Fatalf("eve: %d %+v", status, session)
-				}
-				if status := eve.ask("GET", target, nil, &shown); status != http.StatusForbidden {
-					t.Errorf("eve, who is no employee, has %d %+v", status, shown)
-				}
-			}
-		})
+		if status, got := s.shows(c.who, c.shown, c.name); status != c.status {
+			t.Errorf("%s with an entry about %s: %d %+v", c.shown, c.name, status, got)
+		}
 	}
 }
