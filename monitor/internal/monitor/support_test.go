@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/tasklog"
-	"shai.dev/monitor/internal/wire"
 )
 
 // answer is what the support answers about a document.
@@ -38,7 +37,7 @@ func (s *sysE) shows(b *browser, document, name string) (status int, got answer)
 // log is what the log of accesses contains: in mode baseline the task's own, which has more.
 func (s *sysE) log() string {
 	s.t.Helper()
-	if s.monitor.pipelines["syse"].Mode() == wire.ModeBaseline {
+	if !s.enforces() {
 		page, err := tasklog.Read(filepath.Join(s.options.State, "logs/syse/support/baseline.log"), "", 16<<10)
 		s.must(err)
 		return string(page.Text)

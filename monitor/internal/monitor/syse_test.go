@@ -25,13 +25,25 @@ const sysEManifests = "../../../crds/examples/syse"
 type sysE struct {
 	*stack
 	addresses map[string]string
+	plain     string // in mode baseline the socket of the store that the front end uses
+}
+
+// enforces reports whether its mode is not baseline.
+func (s *sysE) enforces() bool { return s.plain == "" }
+
+// region is where alice is: only a monitor knows it.
+func (s *sysE) region() string {
+	if s.enforces() {
+		return "de"
+	}
+	return ""
 }
 
 // newSysE prepares it with users alice at home in de and erin and frank of the support, of whom erin
 // is in us. Nothing runs yet. define has values of variables.
 func newSysE(t *testing.T, mode string, define map[string]string) *sysE {
 	t.Helper()
-	s := &sysE{newStack(t), map[string]string{}}
+	s := &sysE{stack: newStack(t), addresses: map[string]string{}}
 	s.startKeyValue()
 	folder, err := provideFrontEnd()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +73,8 @@ func newSysE(t *testing.T, mode string, define map[string]string) *sysE {
 	s.principal("frank", "")
 	if mode == "baseline" {
 		// There the front end verifies logins by itself, and has a store without users.
-		s.options.Define["KEYS"] = s.keysFile()
-		s.change("tasks", "$(REDIS_SOCKET)", s.plainStore())
+		s.options.Define["KEYS"], s.plain = s.keysFile(), s.plainStore()
+		s.change("tasks", "$(REDIS_SOCKET)", s.plain)
 	}
 	return s
 }
