@@ -25,17 +25,22 @@ from gevent.fileobject import FileObjectThread  # noqa: E402
 from locust.env import Environment  # noqa: E402
 
 from loadgen.datasets import population  # noqa: E402
-from loadgen.driving import exporting, joining  # noqa: E402
+from loadgen.driving import addresses, exporting, joining  # noqa: E402
 from loadgen.driving.discovery import Discovery, add_options  # noqa: E402
+from loadgen.driving.interests import InterestsUser  # noqa: E402
 from loadgen.driving.metrics import Series, Tally, TallyCollector  # noqa: E402
 from loadgen.driving.orders import Order, Outcome  # noqa: E402
+from loadgen.driving.protocol import FrontEnd  # noqa: E402
+from loadgen.driving.support import SupportUser  # noqa: E402
 from loadgen.driving.users import Behaviour, SearchUser  # noqa: E402
+from loadgen.driving.visitor import Slice  # noqa: E402
 from loadgen.errors import LoadgenError  # noqa: E402
 from loadgen.phases import level, moment  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from locust import User
     from locust.runners import LocalRunner
 
     from loadgen.datasets.population import Population
@@ -68,10 +73,11 @@ def run(order: Order, people: Population, tally: Tally, running: _Running) -> Ou
         counted=counted,
     )
     SearchUser.behaviour = behaviour
-    environment = Environment(user_classes=[SearchUser], host=order.host, stop_timeout=LEAVE_SECONDS)
+    classes: list[type[User]] = [SearchUser, *_beside(order, people, behaviour)]
+    environment = Environment(user_classes=classes, host=order.host, stop_timeout=LEAVE_SECONDS)
     runner = running[order.scenario, order.pipeline] = environment.create_local_runner()
     cpu, started = time.process_time(), time.monotonic()
-    _attend(runner, order, started)
+    _attend(runner, order, started, len(classes) - 1)
     behaviour.stopping = True
     runner.user_greenlets.join(timeout=LEAVE_SECONDS)
     seconds = time.monotonic() - started
@@ -83,13 +89,27 @@ def run(order: Order, people: Population, tally: Tally, running: _Running) -> Ou
     return Outcome(seconds, cpu, counted.since(before), behaviour.errors)
 
 
-def _attend(runner: LocalRunner, order: Order, started: float) -> None:
-    """Keep the number of users what the order says, until its time is over."""
+def _beside(order: Order, people: Population, behaviour: Behaviour) -> list[type[User]]:
+    """Prepare the users beside those who search; return their classes, of each of which there is one user."""
+    run = Slice(order.pipeline, behaviour.counted, order.seconds, order.seed, behaviour.errors)
+    found: list[type[User]] = []
+    if order.desk is not None:
+        SupportUser.desk, SupportUser.slice = order.desk, run
+        found.append(SupportUser)
+    if order.interests is not None:
+        InterestsUser.interests, InterestsUser.slice, InterestsUser.people = order.interests, run, people
+        InterestsUser.search = FrontEnd.dialled(addresses.read(order.host), order.pipeline, order.service)
+        found.append(InterestsUser)
+    return found
+
+
+def _attend(runner: LocalRunner, order: Order, started: float, beside: int) -> None:
+    """Keep the number of users what the order says, until its time is over; ``beside`` are there in addition."""
     users = 0
     while (now := moment(order.phases or _ALWAYS, time.monotonic() - started, order.seconds, order.users)) is not None:
         if now.users != users:
             users = now.users
-            runner.start(users, spawn_rate=order.users)
+            runner.start(users + beside, spawn_rate=order.users + beside)
         left = order.seconds - (time.monotonic() - started)
         gevent.sleep(max(0.0, min(left, _LOOK_SECONDS) if order.phases else left))
 

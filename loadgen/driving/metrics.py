@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric as Family
 
-OK, FAILED, REVOKED = "ok", "failed", "revoked"
-"""Results of requests. Revoked: the session was ended while it waited, because its user had lost an access."""
+OK, FAILED, REVOKED, REFUSED = "ok", "failed", "revoked", "refused"
+"""Results of requests. Revoked: the session was ended while it waited, because its user had lost an access. Refused:
+what was asked for is not allowed."""
+
+CHOSEN, ANY = "chosen", "any"
+"""How an advertisement was found: by the user's topics, or without any."""
 
 _SCENARIO = ("scenario", "the scenario's name; empty: the plan of a Benchmark without one")
 _PIPELINE = ("pipeline", "the pipeline whose service gets the load")
@@ -70,6 +74,30 @@ _CHECKED = _metric(
     "searches",
     "Searches by people who have lost an access, which were looked through for what they must not show.",
 )
+_ACCESSES = _metric(
+    "shai_load_accesses_total",
+    "counter",
+    "documents",
+    "Documents of users that employees of the support have asked for.",
+    result="ok: it was read, after its entry in the log of accesses; refused; or failed",
+)
+_ACCESS_SECONDS = _metric(
+    "shai_load_access_seconds", "histogram", "seconds", "Time to a document that the support has asked for."
+)
+_TOPICS = _metric(
+    "shai_load_topics_total",
+    "counter",
+    "requests",
+    "Requests that turn what a user has searched for and opened into topics.",
+    result="ok, refused or failed",
+)
+_ADVERTISEMENTS = _metric(
+    "shai_load_advertisements_total",
+    "counter",
+    "advertisements",
+    "Advertisements that were shown to users whose topics are known.",
+    found="chosen: it is about one of the user's topics; any: about another one",
+)
 _USERS = Metric(
     "shai_load_users",
     "gauge",
@@ -78,7 +106,21 @@ _USERS = Metric(
     "Users that search at the same time.",
 )
 
-TABLE = (_QUERIES, _SESSIONS, _QUERY_SECONDS, _LOGIN_SECONDS, _RESULTS, _WITHHELD, _VIOLATIONS, _CHECKED, _USERS)
+TABLE = (
+    _QUERIES,
+    _SESSIONS,
+    _QUERY_SECONDS,
+    _LOGIN_SECONDS,
+    _RESULTS,
+    _WITHHELD,
+    _VIOLATIONS,
+    _CHECKED,
+    _ACCESSES,
+    _ACCESS_SECONDS,
+    _TOPICS,
+    _ADVERTISEMENTS,
+    _USERS,
+)
 """All metrics."""
 
 BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -150,6 +192,12 @@ class Series:
     query_times: Times = field(default_factory=Times)
     """Of searches with result ok."""
     login_times: Times = field(default_factory=Times)
+    accesses: Counter[str] = field(default_factory=Counter)
+    """Of the support."""
+    access_times: Times = field(default_factory=Times)
+    """Of accesses with result ok."""
+    topics: Counter[str] = field(default_factory=Counter)
+    advertisements: Counter[str] = field(default_factory=Counter)
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, for another process."""
@@ -158,16 +206,15 @@ class Series:
             for name, found in self._times().items()
         }
         return {
-            "queries": dict(self.queries),
-            "sessions": dict(self.sessions),
+            **{name: dict(found) for name, found in self._counters().items()},
             "documents": [self.shown, self.withheld, self.violations, self.checked],
             **times,
         }
 
     def add(self, plain: Mapping[str, Any]) -> None:
         """Add what another process has counted."""
-        self.queries.update(plain["queries"])
-        self.sessions.update(plain["sessions"])
+        for name, counter in self._counters().items():
+            counter.update(plain[name])
         shown, withheld, violations, checked = plain["documents"]
         self.shown += shown
         self.withheld += withheld
@@ -189,17 +236,29 @@ class Series:
             self.checked - before.checked,
             self.query_times.since(before.query_times),
             self.login_times.since(before.login_times),
+            self.accesses - before.accesses,
+            self.access_times.since(before.access_times),
+            self.topics - before.topics,
+            self.advertisements - before.advertisements,
         )
 
     def clear(self) -> None:
         """Forget everything; who counts here goes on counting here."""
-        for counts in (self.queries, self.sessions, self.query_times.counts, self.login_times.counts):
-            counts.clear()
+        for counter in self._counters().values():
+            counter.clear()
         self.shown = self.withheld = self.violations = self.checked = 0
-        self.query_times.sum = self.login_times.sum = 0.0
+        for times in self._times().values():
+            times.counts.clear()
+            times.sum = 0.0
+
+    def _counters(self) -> dict[str, Counter[str]]:
+        return {name: getattr(self, name) for name in _COUNTERS}
 
     def _times(self) -> dict[str, Times]:
-        return {"query_times": self.query_times, "login_times": self.login_times}
+        return {"query_times": self.query_times, "login_times": self.login_times, "access_times": self.access_times}
+
+
+_COUNTERS = ("queries", "sessions", "accesses", "topics", "advertisements")
 
 
 Labels = tuple[str, str, str]
@@ -258,11 +317,19 @@ class TallyCollector(Collector):
             "violations": _counter(_VIOLATIONS),
             "checked": _counter(_CHECKED),
         }
-        times = {"query_times": _histogram(_QUERY_SECONDS), "login_times": _histogram(_LOGIN_SECONDS)}
+        accesses, topics, shown = _counter(_ACCESSES), _counter(_TOPICS), _counter(_ADVERTISEMENTS)
+        times = {
+            "query_times": _histogram(_QUERY_SECONDS),
+            "login_times": _histogram(_LOGIN_SECONDS),
+            "access_times": _histogram(_ACCESS_SECONDS),
+        }
         for labels, series in everything:
             for family, counts, results in (
                 (queries, series.queries, (OK, FAILED, REVOKED)),
                 (sessions, series.sessions, (OK, FAILED)),
+                (accesses, series.accesses, (OK, REFUSED, FAILED)),
+                (topics, series.topics, (OK, REFUSED, FAILED)),
+                (shown, series.advertisements, (CHOSEN, ANY)),
             ):
                 for result in results:
                     family.add_metric([*labels, result], counts[result])
@@ -274,7 +341,8 @@ class TallyCollector(Collector):
         users = GaugeMetricFamily(_USERS.name, _USERS.meaning, labels=list(_USERS.labels))
         for where, count in self._users().items():
             users.add_metric(where, count)
-        yield from itertools.chain((queries, sessions), documents.values(), times.values(), (users,))
+        counters = (queries, sessions, accesses, topics, shown)
+        yield from itertools.chain(counters, documents.values(), times.values(), (users,))
 
 
 def _counter(metric: Metric) -> CounterMetricFamily:

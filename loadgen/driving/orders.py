@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from loadgen.driving.beside import Desk, Interests
 from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.driving.protocol import SIGNED
 from loadgen.errors import LoadgenError
@@ -15,6 +16,8 @@ from loadgen.phases import Phase
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+    from loadgen.driving.metrics import Times
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
@@ -45,22 +48,33 @@ class Order:
     """How many of the users there are at each moment; empty: all of them all the time."""
     worker: int = 0
     """Which of the processes that share the load this one is; each has other users."""
+    desk: Desk | None = None
+    """What the support does meanwhile."""
+    interests: Interests | None = None
+    """Whose topics are made meanwhile."""
 
     @classmethod
     def read(cls, line: str | bytes) -> Self:
         """Read an order as `plain` writes it."""
         found: dict[str, Any] = json.loads(line)
-        return cls(**{**found, "phases": tuple(Phase(**phase) for phase in found["phases"])})
+        found["phases"] = tuple(Phase(**phase) for phase in found["phases"])
+        found["desk"] = Desk.read(found["desk"]) if found["desk"] else None
+        found["interests"] = Interests.read(found["interests"]) if found["interests"] else None
+        return cls(**found)
 
     def plain(self) -> str:
         """Return the order as a line."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=bytes.hex)
 
     def shares(self, workers: int) -> list[Order]:
-        """Divide the users among processes; with fewer users than processes, some get no order."""
+        """Divide the users among processes; with fewer users than processes, some get no order.
+
+        What is done beside searches is for the first one.
+        """
         most, more = divmod(self.users, workers)
         users = [most + (number < more) for number in range(workers)]
-        return [replace(self, users=count, worker=number) for number, count in enumerate(users) if count]
+        shares = [replace(self, users=count, worker=number) for number, count in enumerate(users) if count]
+        return [*shares[:1], *(replace(share, desk=None, interests=None) for share in shares[1:])]
 
 
 @dataclass
@@ -92,14 +106,12 @@ class Outcome:
     @property
     def search_milliseconds(self) -> dict[str, float]:
         """Percentiles by name ("p50", "p90", "p99"); empty without a search."""
-        times = self.counted.query_times
-        return {name: round(times.percentile(share) * 1e3, 4) for name, share in PERCENTILES.items() if times.count}
+        return milliseconds(self.counted.query_times)
 
     @property
     def login_milliseconds(self) -> dict[str, float]:
         """The same of logins."""
-        times = self.counted.login_times
-        return {name: round(times.percentile(share) * 1e3, 4) for name, share in PERCENTILES.items() if times.count}
+        return milliseconds(self.counted.login_times)
 
     def plain(self) -> str:
         """Return the outcome as a line."""
@@ -113,6 +125,11 @@ class Outcome:
         outcome = cls(float(found["seconds"]), float(found["driver_cpu_seconds"]), errors=list(found["errors"]))
         outcome.counted.add(found["counted"])
         return outcome
+
+
+def milliseconds(times: Times) -> dict[str, float]:
+    """Return percentiles of times by name ("p50", "p90", "p99"); empty without any."""
+    return {name: round(times.percentile(share) * 1e3, 4) for name, share in PERCENTILES.items() if times.count}
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:

@@ -8,6 +8,7 @@ session, so it is not done silently.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from loadgen.driving import addresses
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from loadgen.datasets.population import Person
 
 TIMEOUT_SECONDS = 15.0
@@ -40,7 +43,7 @@ _MOST_WITHHELD = 1 << 31
 _NONCE = re.compile("[0-9a-f]{2,256}")
 _RECEIVE_BYTES = 65536
 _RESULT_FIELDS = {"id", "title", "owner", "visibility", "snippet"}
-_HTTP_OK = 200
+_HTTP_OK, _HTTP_NO_CONTENT, _HTTP_FORBIDDEN = 200, 204, 403
 
 SIGNED = "shai-session-v2\n{service}\n{pipeline}\n{user}\n{nonce}"
 """What a login signs, as a format."""
@@ -48,6 +51,10 @@ SIGNED = "shai-session-v2\n{service}\n{pipeline}\n{user}\n{nonce}"
 
 class ProtocolError(LoadgenError):
     """Sys-E's answer violates its interface: the text has the expected and the actual answer."""
+
+
+class RefusedError(ProtocolError):
+    """Sys-E refuses what it was asked for, because of a policy."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,24 @@ class Session:
             raise ProtocolError(f"/search: expected the number of documents withheld, got {withheld!r:.200}")
         return answer
 
+    def document(self, number: int, name: str) -> dict[str, Any]:
+        """Ask the support's front end for a document by the number and the name of its conduit; return it."""
+        answer = self.exchange("GET", f"/document?id={number}&name={quote(name, safe='')}")
+        if not answer.keys() >= _RESULT_FIELDS or answer["id"] != number:
+            raise ProtocolError(f"/document: expected {sorted(_RESULT_FIELDS)} of {number}, got {answer!r:.200}")
+        return answer
+
+    def click(self, number: int) -> None:
+        """Say that a result was opened, by the number of its conduit."""
+        self._request("POST", f"/click?id={number}", b"", _HTTP_NO_CONTENT)
+
+    def topics(self) -> list[str]:
+        """Have the user's interests turned into topics; return them."""
+        found = self.exchange("POST", "/topics").get("topics")
+        if not isinstance(found, list) or not all(isinstance(topic, str) for topic in found):
+            raise ProtocolError(f"POST /topics: expected topics, got {found!r:.200}")
+        return found
+
     def fileno(self) -> int:
         """Return the connection's descriptor, to wait for its end."""
         return int(self._socket.fileno())
@@ -138,15 +163,7 @@ class Session:
 
     def exchange(self, method: str, path: str, body: bytes = b"") -> dict[str, Any]:
         """Send one request and return the JSON object in the answer, whose status has to be 200."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._front_end.service}\r\nAccept: application/json\r\n"
-        if method == "POST":
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        late = ProtocolError(f"{method} {path}: expected a whole answer within {TIMEOUT_SECONDS:.0f} s")
-        with gevent.Timeout(TIMEOUT_SECONDS, late):
-            self._socket.sendall(head.encode() + b"\r\n" + body)
-            status, content = self._receive(f"{method} {path}")
-        if status != _HTTP_OK:
-            raise ProtocolError(f"{method} {path}: expected status 200, got {status}: {content[:200]!r}")
+        content = self._request(method, path, body, _HTTP_OK)
         try:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -154,6 +171,19 @@ class Session:
         if not isinstance(answer, dict):
             raise ProtocolError(f"{method} {path}: expected a JSON object, got {content[:200]!r}")
         return answer
+
+    def _request(self, method: str, path: str, body: bytes, expected: int) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._front_end.service}\r\nAccept: application/json\r\n"
+        if method == "POST":
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        late = ProtocolError(f"{method} {path}: expected a whole answer within {TIMEOUT_SECONDS:.0f} s")
+        with gevent.Timeout(TIMEOUT_SECONDS, late):
+            self._socket.sendall(head.encode() + b"\r\n" + body)
+            status, content = self._receive(f"{method} {path}")
+        if status != expected:
+            kind = RefusedError if status == _HTTP_FORBIDDEN else ProtocolError
+            raise kind(f"{method} {path}: expected status {expected}, got {status}: {content[:200]!r}")
+        return content
 
     def _receive(self, request: str) -> tuple[int, bytes]:
         with Answer() as answer:
@@ -172,15 +202,22 @@ class Session:
             return answer.get_code(), bytes(answer.body)
 
 
-def search_once(front_end: FrontEnd, person: Person, text: str, count: int) -> dict[str, Any]:
-    """Search in a new session, from the person's home region."""
+@contextlib.contextmanager
+def logged_in(front_end: FrontEnd, person: Person, number: int = 1) -> Iterator[Session]:
+    """Yield a new session of a person, from the home region; ``number`` is of one of its addresses."""
     near = addresses.is_loopback(front_end.address[0])
-    session = Session(front_end, addresses.source_address(person.region, 1) if near else "")
+    session = Session(front_end, addresses.source_address(person.region, number) if near else "")
     try:
         session.login(person)
-        return session.search(text, count)
+        yield session
     finally:
         session.close()
+
+
+def search_once(front_end: FrontEnd, person: Person, text: str, count: int) -> dict[str, Any]:
+    """Search in a new session, from the person's home region."""
+    with logged_in(front_end, person) as session:
+        return session.search(text, count)
 
 
 class Answer(HTTPResponseParser):

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from locust import User, constant, task
+from locust import task
 from locust.exception import StopUser
 from locust.user.task import LOCUST_STATE_STOPPING
 
 from loadgen.driving import addresses
 from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.driving.protocol import SIGNED, FrontEnd, ProtocolError, Session
+from loadgen.driving.visitor import Visitor
 from loadgen.plan import UNLIMITED
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable
-
     from locust.env import Environment
 
     from loadgen.datasets.population import Person, Population
@@ -67,10 +65,9 @@ class Behaviour:
             self.errors.append(text)
 
 
-class SearchUser(User):
+class SearchUser(Visitor):
     """Searches as one person after the other, as fast as Sys-E answers."""
 
-    wait_time = constant(0)
     behaviour: ClassVar[Behaviour]
 
     def __init__(self, environment: Environment) -> None:
@@ -125,7 +122,7 @@ class SearchUser(User):
         return self.behaviour.population.pick_query(self.random)
 
     def result_of(self, error: Exception | None) -> str:
-        """Return the result under which a request that ended like this is counted."""
+        """Return the result under which a request that ended like this is counted: who may log in may search."""
         return FAILED if error else OK
 
     def _open(self) -> Session:
@@ -141,9 +138,9 @@ class SearchUser(User):
         try:
             self._session = session = Session(self._front_end, source)
         except OSError as error:
-            self._tell("POST", "/session", 0.0, error, counted.sessions)
+            self.tell("POST", "/session", 0.0, error, counted.sessions)
             raise
-        _, seconds = self._measured("POST", "/session", partial(session.login, person), counted.sessions)
+        _, seconds = self.measured("POST", "/session", partial(session.login, person), counted.sessions)
         counted.login_times.add(seconds)
         return session
 
@@ -153,7 +150,7 @@ class SearchUser(User):
         text = self.pick_query()
         counted = behaviour.counted
         search = partial(session.search, text, behaviour.results)
-        answer, seconds = self._measured("GET", "/search", search, counted.queries)
+        answer, seconds = self.measured("GET", "/search", search, counted.queries)
         counted.query_times.add(seconds)
         counted.shown += len(answer["results"])
         counted.withheld += answer.get("withheld", 0)
@@ -163,35 +160,3 @@ class SearchUser(User):
         if self._session is not None:
             self._session.close()
             self._session = None
-
-    def _measured(
-        self, method: str, name: str, request: Callable[[], dict[str, Any]], results: Counter[str]
-    ) -> tuple[dict[str, Any], float]:
-        """Return the answer to a request and its time in seconds.
-
-        A request that is cut off because Locust ends the user has no result, and is not counted.
-        """
-        started = time.perf_counter()
-        try:
-            answer = request()
-        except (OSError, ProtocolError) as error:
-            self._tell(method, name, time.perf_counter() - started, error, results)
-            raise
-        seconds = time.perf_counter() - started
-        self._tell(method, name, seconds, None, results)
-        return answer, seconds
-
-    def _tell(self, method: str, name: str, seconds: float, error: Exception | None, results: Counter[str]) -> None:
-        """Count a request that has ended, and tell Locust."""
-        result = self.result_of(error)
-        results[result] += 1
-        if result not in {OK, FAILED}:
-            return  # Locust knows no other results
-        self.environment.events.request.fire(
-            request_type=method,
-            name=name,
-            response_time=seconds * 1000,
-            response_length=0,
-            exception=error,
-            context={},
-        )

@@ -23,7 +23,7 @@ from loadgen import plan as plans
 from loadgen import thresholds
 from loadgen.datasets import corpus, population
 from loadgen.errors import LoadgenError
-from loadgen.measuring import agreement, cores, measurement, workers
+from loadgen.measuring import agreement, beside, cores, measurement, workers
 from loadgen.measuring.status import State, StatusFile
 from loadgen.measuring.workers import Workers
 from loadgen.results import figures, summary, tables
@@ -94,7 +94,24 @@ class Benchmark:
             self._status.tell("warming up")
             meter.warm_up()
             measured = self._measure(meter)
-        return self._write(measured)
+            self._write(measured, {})
+            found = self._beside(driver, meter, confined, beside.Site(documents, self._member, people))
+        return self._write(measured, found)
+
+    def _beside(
+        self, load: measurement.Load, meter: measurement.Meter, confined: Stack, site: beside.Site
+    ) -> dict[str, Any]:
+        """Do once what is done beside searches, and return what was counted.
+
+        Afterwards the log has facts about documents that it did not have while slices were measured.
+        """
+        missing = beside.missing(self._plan, self._member, confined)
+        if missing:
+            self._notes.append(missing)
+            return {}
+        self._status.tell("the support reads documents, and users have topics made")
+        meter.enter(beside.MODE)
+        return beside.run(load, confined, site, self._plan)
 
     def _measure(self, meter: measurement.Meter) -> list[Sample]:
         file = SampleFile(self._output / "samples.csv")
@@ -109,8 +126,9 @@ class Benchmark:
 
         return measurement.run(self._plan, meter, record)
 
-    def _write(self, measured: Sequence[Sample]) -> list[str]:
+    def _write(self, measured: Sequence[Sample], counted: dict[str, Any]) -> list[str]:
         found = summary.summarise(self._plan, corpus.describe(self._member.data), measured, self._notes)
+        found["beside"] = counted
         found["thresholds"] = figures.judge(self._plan.thresholds, found, measured)
         summary.write(self._output / "results.json", {**found, **tables.figures(found)})
         (self._output / "table.txt").write_text(tables.plain(found))

@@ -17,7 +17,7 @@ from loadgen.stacks.supervisor import Supervisor
 from loadgen.tests.harness import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from loadgen.stacks.launcher import Variant
     from loadgen.stacks.stack import Stack
@@ -26,8 +26,10 @@ USERS = 24
 
 
 @contextlib.contextmanager
-def running(variant: Variant = launcher.CONFINED, revocation: str = "lazy") -> Iterator[tuple[Stack, Path]]:
-    """Run a variant of the light stack; yield it and its data."""
+def running(
+    variant: Variant = launcher.CONFINED, revocation: str = "lazy", beside: Sequence[str] = ()
+) -> Iterator[tuple[Stack, Path]]:
+    """Run a variant of the light stack, and tasks beside those that serve searches; yield it and its data."""
     output = Path(tempfile.mkdtemp(prefix="shai-friends-"))
     output.chmod(0o755)  # tasks run as other users
     place = Place(ROOT / IMAGE, ROOT / MANIFESTS, output)
@@ -40,6 +42,8 @@ def running(variant: Variant = launcher.CONFINED, revocation: str = "lazy") -> I
                 stack = stacks.launch(variant, ("127.0.0.1", free_port()))
                 stack.analyze()
                 stack.serve()
+                for task in beside:
+                    stack.serve_beside(task)
                 yield stack, place.data
     finally:
         shutil.rmtree(output)
