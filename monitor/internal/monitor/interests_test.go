@@ -79,7 +79,7 @@ func (s *sysE) searchesAndOpens() {
 // query does not pass, except where nothing is enforced.
 func TestInterests(t *testing.T) {
 	const found = "topic(\"nautical\")\ntopic(\"weather\")\ntopic(\"gardening\")\n"
-	const leaked = found + "topic(\"" + shipSearch + "\")\n"
+	const leaked = "topic(\"" + shipSearch + "\")\n"
 	for _, mode := range []string{"shai", "dynamic", "baseline"} {
 		for fault, written := range map[string]string{"none": found, "query-as-topic": leaked} {
 			t.Run(mode+"/"+fault, func(t *testing.T) {

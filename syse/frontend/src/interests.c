@@ -6,8 +6,8 @@
 
 #include "tuples.h"
 
-/* A fault writes a query of at most 1,024 bytes as a topic. */
-#define CONTENT_MAX 4096
+#define QUERY_MAX 1024 /* of a query; a fault writes it as a topic */
+#define CONTENT_MAX (2 * QUERY_MAX + 16)
 
 struct histories {
 	struct topic_counts counts;
@@ -60,7 +60,7 @@ int
 interests_update(struct worker *worker, struct interests *interests)
 {
 	const struct topics *topics = &worker->assets->topics;
-	char newest[CONTENT_MAX / 4], storage[CONTENT_MAX];
+	char newest[QUERY_MAX], storage[CONTENT_MAX];
 	struct histories histories = {0};
 	size_t chosen[TOPICS_CHOSEN_MAX];
 	struct keyvalue_user user;
@@ -79,7 +79,9 @@ interests_update(struct worker *worker, struct interests *interests)
 		interests->topic[i] = topics->name[chosen[i]];
 		topics_line(&content, interests->topic[i], strlen(interests->topic[i]));
 	}
-	if (worker->settings->fault == FAULT_QUERY_AS_TOPIC)
+	if (worker->settings->fault == FAULT_QUERY_AS_TOPIC) {
+		text_init(&content, storage, sizeof storage);
 		topics_line(&content, histories.newest.data, histories.newest.length);
+	}
 	return write_topics(worker, &user, &content, interests);
 }

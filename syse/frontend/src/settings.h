@@ -26,7 +26,7 @@ enum fault {
 	FAULT_FORGE_ENTRY, /* writes the entry in another's name */
 	FAULT_DATE_AHEAD,  /* writes an entry of an hour from now */
 	/* Of the interests: */
-	FAULT_QUERY_AS_TOPIC /* writes the newest query as a topic, too */
+	FAULT_QUERY_AS_TOPIC /* writes the newest query as a topic */
 };
 
 struct settings {
