@@ -63,7 +63,7 @@ func (s *sysE) searchesAndOpens() {
 	}
 	alice = s.at("worker", "alice", "de")
 	id := strconv.Itoa(int(s.id(alices)))
-	if status := alice.ask("POST", "/click?id="+id, nil, &got); status != http.StatusNoContent {
+	if status := alice.ask("POST", "/click?id="+id, nil, &got); status != http.StatusOK || got.Title != "A garden in the rain" {
 		s.t.Fatalf("click: %d %+v", status, got)
 	}
 	if clicks := s.tuple("LRANGE", "clicks:alice/"+s.region(), 0, -1); clicks != id+" A garden in the rain" {

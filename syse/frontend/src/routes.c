@@ -141,6 +141,18 @@ refuse(struct call *call, int status, const char *reason)
 	call->response->close = call->worker->session.state != SHAI_SESSION_BOUND;
 }
 
+/* Answers with a document, or says why not. */
+static void
+show_document(struct call *call, int status, const struct document *document, const char *reason)
+{
+	if (status != 200) {
+		refuse(call, status, reason);
+		return;
+	}
+	append_document(&call->response->body, document);
+	text_string(&call->response->body, "\n");
+}
+
 static void
 get_search(struct call *call)
 {
@@ -182,18 +194,14 @@ get_document(struct call *call)
 		return;
 	}
 	status = support_read(call->worker, name, id, &document, reason);
-	if (status == 200) {
-		append_document(&call->response->body, &document);
-		text_string(&call->response->body, "\n");
-		return;
-	}
-	refuse(call, status, reason);
+	show_document(call, status, &document, reason);
 }
 
 /* POST /click?id=N: a result was opened. */
 static void
 post_click(struct call *call)
 {
+	static struct document document;
 	char reason[512];
 	uint32_t id = 0;
 	int status;
@@ -203,11 +211,8 @@ post_click(struct call *call)
 		    call->response, 400, "write the document's number, as in /click?id=17");
 		return;
 	}
-	status = click_record(call->worker, id, reason, sizeof reason);
-	if (status == 204)
-		call->response->status = status;
-	else
-		refuse(call, status, reason);
+	status = click_record(call->worker, id, &document, reason, sizeof reason);
+	show_document(call, status, &document, reason);
 }
 
 static void

@@ -28,7 +28,8 @@ support_entry(struct text *entry, const char *principal, const char *name, time_
 static bool
 write_entry(struct worker *worker, const struct text *entry, char reason[SUPPORT_REASON_MAX])
 {
-	/* In mode baseline the monitor keeps no log: the entry goes where programs log otherwise. */
+	/* In mode baseline the monitor keeps no log: the entry goes where programs log otherwise.
+	 */
 	if (shai_mode() == SHAI_MODE_BASELINE) {
 		if (fwrite(entry->data, 1, entry->length, stderr) == entry->length)
 			return true;

@@ -24,7 +24,8 @@
 void support_entry(struct text *entry, const char *principal, const char *name, time_t when);
 
 /*
- * Writes the entry about a document, in mode baseline to standard error, then opens and reads it. name is its name in the pipeline
+ * Writes the entry about a document, in mode baseline to standard error, then opens and reads it.
+ * name is its name in the pipeline
  * ("/corpus/private/alice/1.txt"), id its conduit's number; if they are not of one document, the
  * entry is about another one, and this one stays closed.
  *

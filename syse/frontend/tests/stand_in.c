@@ -169,7 +169,7 @@ shai_write(struct shai_session *session, const char *conduit, const void *conten
     uint32_t flags)
 {
 	(void)session;
-	(void)flags;
+	stand_in.written_flags = flags;
 	snprintf(stand_in.written, sizeof stand_in.written, "%s %.*s", conduit, (int)size,
 	    (const char *)content);
 	errno = stand_in.write_error;

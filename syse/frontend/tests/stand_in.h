@@ -20,9 +20,10 @@ struct stand_in {
 	const int *forks;             /* what shai_fork_worker returns next; an errno is negative */
 	const char *const *documents; /* whole files, best first; NULL-terminated */
 	uint32_t withheld;
-	const char *replies;   /* of the key-value store, again and again; NULL: those to queries */
-	int write_error;       /* errno of shai_write; 0 for none */
-	char written[2048];    /* what shai_write was given, after the conduit and a space */
+	const char *replies; /* of the key-value store, again and again; NULL: those to queries */
+	int write_error;     /* errno of shai_write; 0 for none */
+	char written[2048];  /* what shai_write was given, after the conduit and a space */
+	uint32_t written_flags;
 	bool open_needs_entry; /* shai_open opens nothing before shai_write has succeeded */
 	unsigned opens;        /* calls of shai_open */
 	const char *opened;    /* the file that shai_open opens */
