@@ -89,7 +89,7 @@ def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[
         with progress.step(1, "make documents and users") as step:
             place.prepare()
             machine.check_enforcement(place.shai)
-            machine.check_ports([(overlay.HOST, overlay.PORT), prometheus.ADDRESS])
+            machine.check_ports([*((overlay.HOST, port) for port in overlay.ports(place.examples)), prometheus.ADDRESS])
             step.outcome = stages.make_dataset(place, DATASETS[place.size], plan.seed, supervisor, step.tell)
         with progress.step(2, "start the cluster, the operator and Prometheus") as step:
             scrape = prometheus.prepare(place) if prometheus.is_installed() else None

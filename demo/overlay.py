@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from loadgen.datasets.commands import SEED_COMMANDS
+from loadgen.stacks import manifests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +40,12 @@ def write(directory: Path, *, base: Path, plan: Plan, data: Path, members: Path,
     }
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     return directory
+
+
+def ports(base: Path) -> list[int]:
+    """Return the ports at which the example listens, of which `PORT` is one."""
+    pipeline = manifests.find(manifests.read(base), PIPELINE)
+    return [int(conduit["listen"].rpartition(":")[2]) for conduit in manifests.connections(pipeline).values()]
 
 
 def variables(java: tuple[Path, Path]) -> dict[str, str]:

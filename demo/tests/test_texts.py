@@ -30,6 +30,13 @@ FOUND: dict[str, Any] = {
             "instance": "worker(alice, us)",
             "policy": 'private(owner: "bob")',
         },
+        "topics": "POST /topics: expected status 200, got 403",
+    },
+    "support": {
+        "employee": "erin",
+        "read": "/corpus/private/bob/00001234.txt",
+        "refused": "/corpus/private/user00123/00001234.txt",
+        "outcomes": {},
     },
 }
 

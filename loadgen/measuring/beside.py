@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from loadgen.driving.beside import Desk, Interests
@@ -123,11 +124,11 @@ def _desk(at: FrontEnd, service: FrontEnd, site: Site, seed: int) -> Desk:
     employees = desk.employees(site.bundle, site.member.data)
     people = list(site.people.people)
     random.Random(seed).shuffle(people)  # noqa: S311 - reproducible, not secret
-    documents = desk.find(site.member.data, people, service, ACCESSES // len(employees))
+    documents = tuple(islice(desk.find(site.member.data, people, service), ACCESSES // len(employees)))
     if not documents:
         text = "no user finds a private document of their own, so there is none for the support to read"
         raise MeasurementError(text, public=text)
-    return Desk(at.url, at.service, tuple(employees), tuple(documents))
+    return Desk(at.url, at.service, tuple(employees), documents)
 
 
 def _interests(at: FrontEnd, site: Site) -> Interests:

@@ -121,7 +121,8 @@ def headline(results: dict[str, Any]) -> str:
 def remarks(results: dict[str, Any]) -> list[str]:
     """Return the remarks below the table: the meaning of its marks, absolute costs, caveats."""
     judged = [str(one["message"]) for one in results.get("thresholds", ())]
-    return [*_legend(results), *_costs(results), *_doubts(results), *results.get("notes", ()), *judged]
+    beside = _beside(results.get("beside") or {})
+    return [*_legend(results), *_costs(results), *_doubts(results), *beside, *results.get("notes", ()), *judged]
 
 
 def show(results: dict[str, Any], console: Console) -> None:
@@ -212,6 +213,23 @@ def _range(results: dict[str, Any], mode: str) -> str:
     """Return the throughput overheads of a mode from the shortest to the longest sessions."""
     estimates = [_percent(entry[mode]["overhead"]["estimate"]) for entry in results["throughput"]]
     return " … ".join(dict.fromkeys((estimates[0], estimates[-1])))
+
+
+def _beside(counted: dict[str, Any]) -> Iterator[str]:
+    """Say what was done beside searches."""
+    support, interests = counted.get("support"), counted.get("interests")
+    if support:
+        times = support["milliseconds"]
+        yield (
+            f"Meanwhile the support read {support['read']} documents of users, each after its entry: the log has "
+            f"{support['logged']} new ones, and {support['refused']} were refused. An access took "
+            f"{three_digits(times['p50'])} ms (p50), {three_digits(times['p99'])} ms (p99), with a login."
+        )
+    if interests:
+        yield (
+            f"{interests['users']} users had topics made of what they searched for and opened, and saw "
+            f"{interests['advertisements']} advertisements, all about their topics."
+        )
 
 
 def _enforcing(results: dict[str, Any]) -> list[str]:

@@ -62,18 +62,16 @@ def entries(data: Path, name: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def find(data: Path, people: Iterable[Person], service: FrontEnd, count: int) -> list[Document]:
-    """Return private documents of users, at most one of each, with the numbers that their owners find them by."""
-    found: list[Document] = []
+def find(data: Path, people: Iterable[Person], service: FrontEnd) -> Iterator[Document]:
+    """Yield private documents of users, at most one of each, with the numbers by which their owners find them."""
     for person in people:
-        if len(found) == count:
-            break
-        found += _of(data, person, service)
-    return found
+        document = _of(data, person, service)
+        if document is not None:
+            yield document
 
 
-def _of(data: Path, owner: Person, service: FrontEnd) -> Iterator[Document]:
-    """Yield the first private document of a user that the search service shows to its owner."""
+def _of(data: Path, owner: Person, service: FrontEnd) -> Document | None:
+    """Return the first private document of a user that the search service shows to its owner."""
     titled = list(documents.titled(data, f"corpus/private/{owner.name}"))
     often = Counter(title for _, title in titled)
     for path, title in titled:
@@ -81,5 +79,5 @@ def _of(data: Path, owner: Person, service: FrontEnd) -> Iterator[Document]:
             continue  # which one is found is not known
         for result in search_once(service, owner, title, _RESULTS)["results"]:
             if (result["title"], result["owner"], result["visibility"]) == (title, owner.name, "private"):
-                yield Document(result["id"], f"/{path.relative_to(data)}", title)
-                return
+                return Document(result["id"], f"/{path.relative_to(data)}", title)
+    return None

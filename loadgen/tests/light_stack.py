@@ -19,7 +19,7 @@ from loadgen.tests.harness import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from loadgen.stacks.launcher import Variant
+    from loadgen.stacks.launcher import Launcher, Variant
     from loadgen.stacks.stack import Stack
 
 USERS = 24
@@ -30,6 +30,18 @@ def running(
     variant: Variant = launcher.CONFINED, revocation: str = "lazy", beside: Sequence[str] = ()
 ) -> Iterator[tuple[Stack, Path]]:
     """Run a variant of the light stack, and tasks beside those that serve searches; yield it and its data."""
+    with launched(revocation) as (stacks, place):
+        stack = stacks.launch(variant, ("127.0.0.1", free_port()))
+        stack.analyze()
+        stack.serve()
+        for task in beside:
+            stack.serve_beside(task)
+        yield stack, place.data
+
+
+@contextlib.contextmanager
+def launched(revocation: str = "lazy") -> Iterator[tuple[Launcher, Place]]:
+    """Yield a launcher of light stacks, and the place of their data."""
     output = Path(tempfile.mkdtemp(prefix="shai-friends-"))
     output.chmod(0o755)  # tasks run as other users
     place = Place(ROOT / IMAGE, ROOT / MANIFESTS, output)
@@ -39,11 +51,6 @@ def running(
             manifests.find(documents, "syse")["spec"]["revocation"] = revocation
             serving = (light.ENGINE, light.FRONT_END)
             with launcher.launching(place.site, documents, "syse", supervisor, serving) as stacks:
-                stack = stacks.launch(variant, ("127.0.0.1", free_port()))
-                stack.analyze()
-                stack.serve()
-                for task in beside:
-                    stack.serve_beside(task)
-                yield stack, place.data
+                yield stacks, place
     finally:
         shutil.rmtree(output)

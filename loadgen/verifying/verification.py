@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen.datasets import population
-from loadgen.stacks import manifests, processes, twins
+from loadgen.stacks import desk, interests, manifests, processes, twins
 from loadgen.stacks import member as members
 from loadgen.stacks.launcher import BROKEN, BROKEN_BASELINE
 from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import Supervisor
-from loadgen.verifying import checks
+from loadgen.verifying import checks, faulty
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from loadgen.datasets.population import Population
     from loadgen.stacks.launcher import Launcher
     from loadgen.stacks.member import Member
+    from loadgen.stacks.stack import Stack
     from loadgen.verifying.checks import Document
 
 
@@ -51,27 +52,36 @@ def verify(member: Member, logs: Path, supervisor: Supervisor, tell: Callable[[s
             supervisor=supervisor,
         ) as launcher,
     ):
-        leak = _attempt(launcher, stack.address[0], people, document, tell)
-    return {"searches": searches, "leak": leak}
+        leak = _attempt(launcher, stack, people, document, tell)
+        subject = faulty.Subject(member, documents, people, stack.front_end)
+        support = faulty.accesses(launcher, subject, tell) if desk.TASK in stack.beside else None
+    return {"searches": searches, "leak": leak, "support": support}
 
 
 def _attempt(
-    launcher: Launcher, host: str, people: Population, document: Document, tell: Callable[[str], None]
+    launcher: Launcher, stack: Stack, people: Population, document: Document, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Search for bob's document as alice, with an engine that ignores attributes, without enforcement and with it."""
+    """Search for bob's document as alice, with an engine that ignores attributes, without enforcement and with it.
+
+    Under enforcement, alice then has topics made by a task that is broken, too.
+    """
     attempts: dict[str, dict[str, Any]] = {}
     record: dict[str, Any] = {}
-    for variant in (BROKEN_BASELINE, BROKEN):
+    topics, host = "", stack.address[0]
+    enforcing = faulty.BROKEN_TOPICS if interests.TASK in stack.beside else BROKEN
+    for variant in (BROKEN_BASELINE, enforcing):
         tell(f"mode {variant.mode}, with a search engine that ignores who may read what")
         broken = launcher.launch(variant, (host, free_port(host)))
         broken.analyze()
         broken.serve()
         attempts[variant.mode] = checks.leak_attempt(broken.front_end, people["alice"], "bob", document)
-        if variant is BROKEN:
+        if variant is enforcing:
             checks.judge(attempts["baseline"], attempts["shai"], document)
             record = checks.await_record(partial(broken.monitor.audit, ["--denied"]), document)
+            if interests.TASK in broken.beside:
+                topics = faulty.topics(broken.beside[interests.TASK], people["alice"])
         launcher.end(variant)
-    return {**attempts, "document": document.conduit, "audit": record}
+    return {**attempts, "document": document.conduit, "audit": record, "topics": topics}
 
 
 def findings(found: dict[str, Any]) -> list[str]:
@@ -87,6 +97,8 @@ def findings(found: dict[str, Any]) -> list[str]:
         "  mode baseline: " + ("bob's document leaked to alice" if leak["baseline"]["leaked"] else "no leak"),
         f"  mode shai: stopped, {_results(leak['shai']['withheld'])} withheld",
         "  audit log: {operation} of {conduit} by {instance} refused, by policy {policy}".format_map(leak["audit"]),
+        *(["Alice's search as a topic of hers, for advertisements: refused"] if leak["topics"] else []),
+        *(faulty.lines(found["support"]) if found["support"] else []),
     ]
 
 
