@@ -68,8 +68,11 @@ func (r *reader) test(at string, e *entry) {
 	if e.Operation != string(Derive) && e.To != nil {
 		r.document.Fail(at+".to", "write operation: derive", "only derived data flow to another conduit")
 	}
-	if e.Operation != string(Update) && (e.Holds != nil || e.Content != nil) {
-		r.document.Fail(at, "write operation: update", "only an update has content, or holds other data")
+	if e.Operation != string(Update) && e.Holds != nil {
+		r.document.Fail(at, "write operation: update", "only an update holds other data")
+	}
+	if e.Operation != string(Update) && (e.Operation != string(Derive) || e.To == nil) && e.Content != nil {
+		r.document.Fail(at, "write operation: update, or derive with to", "only what is written has content")
 	}
 	question.To = r.conduit(at+".to", e.To)
 	if e.To == nil {
