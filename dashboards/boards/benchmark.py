@@ -17,6 +17,7 @@ BOARD = Board(
         Row(10, (("overheads", 24),)),
         Row(10, (("figures", 24),)),
         Row(8, (("throughput", 8), ("latency", 8), ("shown", 8)), "Load now"),
+        Row(5, (("accesses", 12), ("advertisements", 12)), "Beside searches"),
     ),
     range="now-6h",
 )

@@ -94,6 +94,38 @@ PANELS = (
         decimals=0,
     ),
     Panel(
+        "accesses",
+        "Documents that the support asked for",
+        "Documents of users in the chosen range that employees of the support asked for: read, each after its entry in "
+        "the log of accesses, or refused.",
+        Kind.STAT,
+        "short",
+        (
+            Query(_counted(f'shai_load_accesses_total{{{LOAD},result="ok"}}'), "read"),
+            Query(_counted(f'shai_load_accesses_total{{{LOAD},result="refused"}}'), "refused"),
+        ),
+        limits=(Limit(0, "neutral"),),
+        decimals=0,
+    ),
+    Panel(
+        "advertisements",
+        "Advertisements about a topic of the user",
+        "Advertisements in the chosen range that were chosen by the topics of their user, of all that users with "
+        "topics were shown.",
+        Kind.STAT,
+        "percentunit",
+        (
+            Query(
+                _counted(f'shai_load_advertisements_total{{{LOAD},found="chosen"}}')
+                + " / "
+                + _counted(f"shai_load_advertisements_total{{{LOAD}}}"),
+                "chosen",
+            ),
+        ),
+        limits=(Limit(0, "bad"), Limit(1, "good")),
+        decimals=0,
+    ),
+    Panel(
         "completed",
         "Benchmarks",
         "When each Benchmark completed.",

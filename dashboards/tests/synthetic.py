@@ -42,6 +42,7 @@ _VALUES = {
     "mode": ("baseline", "control", "dynamic", "shai"),
     "session_length": ("0", "1", "32"),
     "bound": ("value", "low", "high"),
+    "found": ("chosen", "any"),
     "quantile": ("0.5", "0.99"),
     "allowed": ("true", "false"),
     "path": ("supervisor", "monitor"),
@@ -65,6 +66,7 @@ _OF: dict[str, dict[str, tuple[str, ...]]] = {
         "shai_session_bindings_total": ("analyzed", "mispredicted", "refused"),
         "shai_rollouts_total": ("completed", "rolled_back"),
         "shai_load_queries_total": ("ok", "failed"),
+        "shai_load_accesses_total": ("ok", "refused"),
     },
 }
 """The same where the values depend on the metric."""

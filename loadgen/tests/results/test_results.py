@@ -231,3 +231,13 @@ def test_a_saturated_load_generator_is_said(summary: dict[str, Any]) -> None:
 def test_every_size_has_the_papers_figure_for_each_session_length() -> None:
     for plan in PLANS.values():
         assert set(plan.session_lengths) <= set(tables.PAPER)
+
+
+def test_the_table_says_what_was_done_beside_searches(summary: dict[str, Any]) -> None:
+    support = {"read": 200, "logged": 200, "refused": 0, "milliseconds": {"p50": 4.2, "p90": 6.0, "p99": 12.0}}
+    found = {**summary, "beside": {"support": support, "interests": {"users": 24, "advertisements": 20}}}
+    said = "\n".join(tables.remarks(found))
+    assert "read 200 documents of users, each after its entry: the log has 200 new ones, and 0 were refused" in said
+    assert "4.20 ms (p50), 12.0 ms (p99)" in said
+    assert "24 users had topics made of what they searched for and opened, and saw 20 advertisements" in said
+    assert "documents of users, each" not in "\n".join(tables.remarks({**summary, "beside": {}}))
