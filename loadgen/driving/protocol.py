@@ -43,7 +43,7 @@ _MOST_WITHHELD = 1 << 31
 _NONCE = re.compile("[0-9a-f]{2,256}")
 _RECEIVE_BYTES = 65536
 _RESULT_FIELDS = {"id", "title", "owner", "visibility", "snippet"}
-_HTTP_OK, _HTTP_NO_CONTENT, _HTTP_FORBIDDEN = 200, 204, 403
+_HTTP_OK, _HTTP_FORBIDDEN = 200, 403
 
 SIGNED = "shai-session-v2\n{service}\n{pipeline}\n{user}\n{nonce}"
 """What a login signs, as a format."""
@@ -142,9 +142,12 @@ class Session:
             raise ProtocolError(f"/document: expected {sorted(_RESULT_FIELDS)} of {number}, got {answer!r:.200}")
         return answer
 
-    def click(self, number: int) -> None:
-        """Say that a result was opened, by the number of its conduit."""
-        self._request("POST", f"/click?id={number}", b"", _HTTP_NO_CONTENT)
+    def click(self, number: int) -> dict[str, Any]:
+        """Open a result by the number of its conduit, which is remembered; return the document."""
+        answer = self.exchange("POST", f"/click?id={number}")
+        if answer.get("id") != number:
+            raise ProtocolError(f"POST /click: expected document {number}, got {answer!r:.200}")
+        return answer
 
     def topics(self) -> list[str]:
         """Have the user's interests turned into topics; return them."""
@@ -163,16 +166,6 @@ class Session:
 
     def exchange(self, method: str, path: str, body: bytes = b"") -> dict[str, Any]:
         """Send one request and return the JSON object in the answer, whose status has to be 200."""
-        content = self._request(method, path, body, _HTTP_OK)
-        try:
-            answer = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ProtocolError(f"{method} {path}: expected JSON, got {content[:200]!r}") from error
-        if not isinstance(answer, dict):
-            raise ProtocolError(f"{method} {path}: expected a JSON object, got {content[:200]!r}")
-        return answer
-
-    def _request(self, method: str, path: str, body: bytes, expected: int) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\nHost: {self._front_end.service}\r\nAccept: application/json\r\n"
         if method == "POST":
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -180,10 +173,16 @@ class Session:
         with gevent.Timeout(TIMEOUT_SECONDS, late):
             self._socket.sendall(head.encode() + b"\r\n" + body)
             status, content = self._receive(f"{method} {path}")
-        if status != expected:
+        if status != _HTTP_OK:
             kind = RefusedError if status == _HTTP_FORBIDDEN else ProtocolError
-            raise kind(f"{method} {path}: expected status {expected}, got {status}: {content[:200]!r}")
-        return content
+            raise kind(f"{method} {path}: expected status 200, got {status}: {content[:200]!r}")
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"{method} {path}: expected JSON, got {content[:200]!r}") from error
+        if not isinstance(answer, dict):
+            raise ProtocolError(f"{method} {path}: expected a JSON object, got {content[:200]!r}")
+        return answer
 
     def _receive(self, request: str) -> tuple[int, bytes]:
         with Answer() as answer:

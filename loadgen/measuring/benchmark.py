@@ -111,7 +111,9 @@ class Benchmark:
             return {}
         self._status.tell("the support reads documents, and users have topics made")
         meter.enter(beside.MODE)
-        return beside.run(load, confined, site, self._plan)
+        found = beside.run(load, confined, site, self._plan)
+        self._notes += beside.doubts(confined, found)
+        return found
 
     def _measure(self, meter: measurement.Meter) -> list[Sample]:
         file = SampleFile(self._output / "samples.csv")

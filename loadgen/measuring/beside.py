@@ -16,7 +16,7 @@ from loadgen.measuring.measurement import MeasurementError, believe
 from loadgen.stacks import desk, interests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from loadgen.datasets.population import Population
@@ -87,6 +87,13 @@ def run(load: Load, stack: Stack, site: Site, plan: Plan) -> dict[str, Any]:
     return found
 
 
+def doubts(stack: Stack, found: Mapping[str, Any]) -> list[str]:
+    """Return what could not be counted, as notes."""
+    if desk.TASK in stack.beside and "support" not in found:
+        return ["The support read nothing: no user finds a private document of their own."]
+    return []
+
+
 def support(wanted: Desk, counted: Series, logged: Counter[tuple[str, str]], errors: Sequence[str]) -> dict[str, Any]:
     """Return what the support did; MeasurementError unless all was read, and logged once each, and nothing else was."""
     read = counted.accesses[OK]
@@ -120,15 +127,13 @@ def topics(wanted: Interests, counted: Series, errors: Sequence[str]) -> dict[st
     return {"users": made, "advertisements": counted.advertisements[CHOSEN]}
 
 
-def _desk(at: FrontEnd, service: FrontEnd, site: Site, seed: int) -> Desk:
+def _desk(at: FrontEnd, service: FrontEnd, site: Site, seed: int) -> Desk | None:
+    """Return what the support has to do; None if no user finds a private document."""
     employees = desk.employees(site.bundle, site.member.data)
     people = list(site.people.people)
     random.Random(seed).shuffle(people)  # noqa: S311 - reproducible, not secret
     documents = tuple(islice(desk.find(site.member.data, people, service), ACCESSES // len(employees)))
-    if not documents:
-        text = "no user finds a private document of their own, so there is none for the support to read"
-        raise MeasurementError(text, public=text)
-    return Desk(at.url, at.service, tuple(employees), documents)
+    return Desk(at.url, at.service, tuple(employees), documents) if documents else None
 
 
 def _interests(at: FrontEnd, site: Site) -> Interests:

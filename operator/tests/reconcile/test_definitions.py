@@ -358,6 +358,22 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
 
 
 @pytest.mark.parametrize(
+    ("desk", "allowed"),
+    [("$(MEMBER_ADDRESS):8642", True), ("127.0.20.1:8642", False), ("$(MEMBER_ADDRESS):9443", False)],
+)
+def test_every_address_of_a_pipeline_has_to_be_allowed(desk: str, *, allowed: bool) -> None:
+    inventory = world()
+    network = {"addresses": "127.0.10.0/24", "monitorPort": 9443}
+    inventory.put(resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network))
+    obj = listening("$(MEMBER_ADDRESS):8640")
+    obj["spec"]["conduits"].append({"name": "desk", "kind": "connection", "listen": desk, "task": "worker"})
+    inventory.put(obj)
+    found = definitions.acceptance(obj, valid(inventory), inventory)
+    assert found.reason == ("Accepted" if allowed else "AddressNotAllowed"), found.message
+    assert ("conduit desk may not listen" in found.message) == (not allowed)
+
+
+@pytest.mark.parametrize(
     ("given", "listen", "allowed"),
     [
         ({"names": ["search", "mail"]}, "127.0.10.1:8640", True),
