@@ -36,9 +36,14 @@ if TYPE_CHECKING:
 BUILD = Path(__file__).resolve().parents[3] / "build" / "syse"
 SUPERVISOR = BUILD / "frontend" / "tests" / "stand_in_supervisor"
 PIPELINE = "syse"
+ASSETS = {
+    "search": ["--advertisements", str(BUILD / "advertisements.txt")],
+    "interests": ["--topics", str(BUILD / "topics.txt")],
+    "support": [],
+}
 HEADER = struct.Struct("<HHIQ")
-REGISTER, AUTHENTICATE, OPEN, RESET = 1, 2, 3, 4
-REGISTERED, CONNECTED, BOUND, OPENED, TRANSFER = 64, 65, 66, 67, 68
+REGISTER, AUTHENTICATE, OPEN, RESET, WRITE = 1, 2, 3, 4, 5
+REGISTERED, CONNECTED, BOUND, OPENED, TRANSFER, WRITTEN = 64, 65, 66, 67, 68, 70
 WIRE_VERSION = 3
 BASELINE, DYNAMIC, AUDIT = 0, 1, 3
 MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
@@ -85,6 +90,7 @@ class FrontEnd:
         *,
         workers: int = 4,
         mode: int = BASELINE,
+        serve: str = "search",
         options: tuple[str, ...] = (),
         engine: Callable[[dict[str, Any]], list[int] | None] = lambda _query: [],
     ) -> None:
@@ -98,9 +104,12 @@ class FrontEnd:
         self.queries: list[dict[str, Any]] = []
         self.lines: list[bytes] = []
         self.refused: set[int] = set()
+        self.closed: set[str] = set()
         self.resets = 0
         self.nonces: list[bytes] = []
         self.bound: list[str] = []
+        self.written: list[tuple[str, str]] = []
+        self.serve = serve
         self._documents = 0
         self._running = True
 
@@ -205,7 +214,7 @@ class FrontEnd:
         errors = (self.directory / "errors").open("wb")
         command = [
             str(BUILD / "syse-frontend"),
-            "--advertisements", str(BUILD / "advertisements.txt"), "--page", str(BUILD / "page.html"),
+            "--page", str(BUILD / "page.html"), "--serve", self.serve, *ASSETS[self.serve],
             "--workers", str(self.workers), *self.options,
         ]  # fmt: skip
         if self.mode == BASELINE:
@@ -229,6 +238,7 @@ class FrontEnd:
             AUTHENTICATE: self._on_authenticate,
             OPEN: self._on_open,
             RESET: self._on_reset,
+            WRITE: self._on_write,
         }
         while self._running:
             try:
@@ -294,6 +304,14 @@ class FrontEnd:
         self._send(OPENED, sequence, struct.pack("<II64i", count, 0, *status), opened)
         for descriptor in opened:
             os.close(descriptor)
+
+    def _on_write(self, sequence: int, body: bytes) -> None:
+        _flags, size, conduit = struct.unpack_from("<II256s", body)
+        self.written.append((conduit.rstrip(b"\0").decode(), body[264:].decode()))
+        assert len(body) == 264 + size
+        refused = EACCES if conduit.rstrip(b"\0").decode() in self.closed else 0
+        reason = b"the policy of the conduit forbids it" if refused else b""
+        self._send(WRITTEN, sequence, struct.pack("<iI256s", refused, 0, reason))
 
     def _on_reset(self, _sequence: int, _body: bytes) -> None:
         self.resets += 1

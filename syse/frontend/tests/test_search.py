@@ -64,7 +64,7 @@ def test_a_result_shows_the_document(front_end: FrontEnd) -> None:
         ],
         "withheld": 0,
     }
-    assert advertisement in (BUILD / "advertisements.txt").read_text(encoding="utf-8").splitlines()
+    assert f": {advertisement}\n" in (BUILD / "advertisements.txt").read_text(encoding="utf-8")
 
 
 def test_the_same_query_gets_the_same_advertisement(front_end: FrontEnd) -> None:

@@ -170,12 +170,23 @@ def alive(pid: int) -> bool:
 
 PAGE = ["--page", str(BUILD / "page.html")]
 ADVERTISEMENTS = ["--advertisements", str(BUILD / "advertisements.txt")]
+TOPICS = ["--topics", str(BUILD / "topics.txt")]
 
 
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        ([], "--advertisements and --page are needed"),
+        ([], "--page is needed"),
+        (PAGE, "--advertisements is needed to serve search"),
+        ([*PAGE, *ADVERTISEMENTS, "--serve", "support"], "--advertisements is needed to serve search, and is"),
+        ([*PAGE, *ADVERTISEMENTS, *TOPICS], "--topics is needed to serve interests, and is for it alone"),
+        ([*PAGE, "--serve", "interests"], "--topics is needed to serve interests"),
+        ([*PAGE, "--serve", "interests", "--topics", "/dev/null"], "read /dev/null, line 2: the file has no topic"),
+        ([*PAGE, "--serve", "everything"], "--serve everything is not known"),
+        ([*PAGE, *ADVERTISEMENTS, "--fault", "skip-entry"], "the service that --serve names has no fault skip-entry"),
+        ([*PAGE, "--serve", "support", "--fault", "query-as-topic"], "has no fault query-as-topic"),
+        ([*PAGE, "--serve", "interests", *TOPICS, "--fault", "date-ahead"], "has no fault date-ahead"),
+        ([*PAGE, "--serve", "support", "--fault", "?"], "--fault ? is not known"),
         ([*PAGE, "--advertisements", "/nowhere"], "read /nowhere: No such file or directory"),
         ([*ADVERTISEMENTS, "--page", "/dev/null"], "no place for the pipeline's name"),
         ([*PAGE, "--advertisements", "/dev/null"], "it contains no advertisement"),
@@ -221,7 +232,7 @@ def test_a_page_with_two_scripts_is_refused(tmp_path: Path) -> None:
 
 def test_help_lists_every_option() -> None:
     result = subprocess.run([str(BUILD / "syse-frontend"), "--help"], capture_output=True, text=True, check=True)
-    source = (Path(__file__).parents[1] / "src" / "main.c").read_text(encoding="utf-8")
+    source = (Path(__file__).parents[1] / "src" / "options.c").read_text(encoding="utf-8")
     for option in ("workers", "results", "pipeline", "keys", "keyvalue", "idle-timeout", "answer-timeout"):
         assert f'"{option}"' in source
         assert f"--{option}" in result.stdout
