@@ -43,7 +43,7 @@ func TestEntriesOfTheLogOpenDocuments(t *testing.T) {
 		{"after an entry of who is no employee", nil, []policy.Fact{strangers}, opened},
 		{"without the entry", []policy.Fact{entry}, nil, before},
 	} {
-		change, err := c.ChangeLog(step.remove, step.add)
+		change, err := c.AtOnce().ChangeLog(step.remove, step.add)
 		if err != nil {
 			t.Fatal(err)
 		}
