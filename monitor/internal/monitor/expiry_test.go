@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
+	"shai.dev/monitor/policy"
 )
 
 // An access that a policy limits in time leaves the capability sets when it expires,
@@ -79,6 +81,12 @@ func TestWindowsAreFollowed(t *testing.T) {
 		}
 		return len(now) == 2
 	})
+	open, _ := m.state().ConduitNamed("/open/1.txt")
+	readers, err := api.ReadersOf(t.Context(), "bare", resultOf(m), m.state(),
+		api.ReadersRequest{Conduit: open.Name, Limit: 9}, open, policy.Read)
+	if err != nil || len(readers.Readers) != 3 || len(readers.Readers[1].Regions) != 1 {
+		t.Errorf("the readers are %+v, %v; want each region once, for this window and the next", readers, err)
+	}
 	if result := resultOf(m); !result.Covers(m.pipelines["bare"].Plan(), m.state()) {
 		t.Errorf("the analysis has not the instances of a full run: %v", shifts())
 	}

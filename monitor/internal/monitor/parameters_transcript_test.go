@@ -26,9 +26,10 @@ func (p *player) withParameter(name, source string) {
 func TestSessionsAreOfOneWindow(t *testing.T) {
 	p := &player{stack: newStack(t), users: map[string]*user{}}
 	p.withParameter("shift", `window: {start: "2026-01-01T00:00:00Z", every: 3s}`)
-	for _, line := range []string{"document /corpus/public/1.txt", "principal alice home de", "region 127.0.1.0/24 is de", "start"} {
-		p.do(line)
-	}
+	p.do("document /corpus/public/1.txt")
+	p.do("principal alice home de")
+	p.do("region 127.0.1.0/24 is de")
+	p.do("start")
 	bound := map[string]bool{}
 	for len(bound) < 2 {
 		p.inSession("s1", "connect from 127.0.1.1")

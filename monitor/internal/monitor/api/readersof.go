@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
@@ -33,7 +34,8 @@ func ReadersOf(ctx context.Context, pipeline string, result *analysis.Result, st
 				out.Readers = append(out.Readers, Reader{Task: who.task, Principal: who.principal})
 			}
 		}
-		if region, has := holder.Values["region"]; has && at < request.Limit {
+		if region, has := holder.Values["region"]; has && at < request.Limit &&
+			!slices.Contains(out.Readers[at].Regions, region) { // instances may differ in other parameters
 			out.Readers[at].Regions = append(out.Readers[at].Regions, region)
 		}
 	}
