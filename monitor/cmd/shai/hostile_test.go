@@ -41,6 +41,10 @@ var hostile = map[string]func() error{
 	"a reference to what is not there":       manifests(object("Task", "t", `command: [/bin/true], taint: {name: nobody}`)),
 	"two declarations of a relation":         manifests(source("a", "string", "bob") + source("b", "integer", "7")),
 	"an inline fact against its declaration": manifests(source("a", "string", "7")),
+	"a relation that no policy can name":     manifests(inline("list", "bad relation!", "[a]")),
+	"a network that is none":                 manifests(inline("regions", "prefix", `["300.0.0.0/8", de]`)),
+	"a network in two regions":               manifests(inline("regions", "prefix", `["10.0.0.0/8", de], ["10.0.0.0/8", us]`)),
+	"a public key that is none":              manifests(inline("population", "key", "[alice, zz]")),
 	"a fact file that is no JSON":            facts("friend(alice, bob)\n"),
 	"a fact file with another arity":         facts(`{"conduit": "c", "says": "friend", "tuples": [["bob", "carol"]]}`),
 }
@@ -91,6 +95,10 @@ func source(name, kind, value string) string {
 }
 
 // doubling are policies each of which includes the one before twice.
+func inline(conduit, says, tuples string) string {
+	return object("FactSource", "a", fmt.Sprintf("inline: [{conduit: %s, says: %q, tuples: [%s]}]", conduit, says, tuples))
+}
+
 func doubling(number int) string {
 	text := "policy p0 { read :- sKeyIs(\"alice\"). read :- sKeyIs(\"bob\"). }\n"
 	for i := 1; i < number; i++ {

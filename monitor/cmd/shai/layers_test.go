@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
+	{"internal/knownfacts"},
 	{"internal/wire", "internal/content", "internal/typedfile", "internal/pattern", "internal/kvcommand",
 		"internal/allowlist"},
 	{"policy", "internal/reading"},

@@ -4,7 +4,6 @@ package catalog
 
 import (
 	"crypto/ed25519"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sync"
 
 	"shai.dev/monitor/internal/content"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
@@ -149,7 +149,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		return nil, err
 	}
 	for _, principal := range bundle.Principals {
-		key, err := parsePublicKey(principal.PublicKey)
+		key, err := knownfacts.PublicKey(principal.PublicKey)
 		if err != nil {
 			return nil, fmt.Errorf("principal %s: %w", principal.Name, err)
 		}
@@ -202,14 +202,6 @@ func (r Rule) hasHoles() bool {
 		}
 	}
 	return false
-}
-
-func parsePublicKey(text string) (ed25519.PublicKey, error) {
-	key, err := hex.DecodeString(text)
-	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("public key %.80q is not an Ed25519 key of 64 hexadecimal digits", text)
-	}
-	return key, nil
 }
 
 // ruleFor finds the policy of a conduit with this name, by the most specific rule.

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/policy"
 )
 
@@ -40,7 +41,7 @@ func (c *Change) Principals() []string {
 	var names []string
 	for _, facts := range [][]policy.Fact{c.Added, c.Removed} {
 		for _, fact := range facts {
-			if fact.Conduit == populationConduit && fact.Relation == keyRelation && len(fact.Arguments) > 0 {
+			if fact.Conduit == knownfacts.Population && fact.Relation == knownfacts.Key && len(fact.Arguments) > 0 {
 				names = append(names, fact.Arguments[0].Text())
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/policy"
 )
 
@@ -246,16 +247,10 @@ func (s *State) conduit(id uint32, name string) policy.Conduit {
 // the list.
 func (s *State) Members(class uint32) []uint32 { return s.conduits.members(class) }
 
-// The facts "population" says key(Principal, Hex) are public keys of principals.
-const (
-	populationConduit = "population"
-	keyRelation       = "key"
-)
-
 // Principals lists all that may have a key, sorted.
 func (s *State) Principals() []string {
 	names := slices.Collect(maps.Keys(s.rules.principals))
-	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation, Arguments: []policy.Value{{}, {}}},
+	s.Lookup(policy.Pattern{Conduit: knownfacts.Population, Relation: knownfacts.Key, Arguments: []policy.Value{{}, {}}},
 		func(fact policy.Fact) bool {
 			names = append(names, fact.Arguments[0].Text())
 			return true
@@ -273,11 +268,11 @@ func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {
 	}
 	var found ed25519.PublicKey
 	count := 0
-	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation,
+	s.Lookup(policy.Pattern{Conduit: knownfacts.Population, Relation: knownfacts.Key,
 		Arguments: []policy.Value{policy.String(name), {}}},
 		func(fact policy.Fact) bool {
 			count++
-			key, err := parsePublicKey(fact.Arguments[1].Text())
+			key, err := knownfacts.PublicKey(fact.Arguments[1].Text())
 			if err == nil {
 				found = key
 			}

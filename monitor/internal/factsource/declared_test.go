@@ -101,3 +101,16 @@ func FuzzDeclaredStatements(f *testing.F) {
 		}
 	})
 }
+
+// What the monitor could not use is refused with its line, also if only two lines together are wrong.
+func TestStatementsThatTheMonitorCannotUse(t *testing.T) {
+	_, err := ReadStatements(strings.NewReader(`{"conduit": "regions", "says": "prefix", "tuples": [["10.0.0.0/8", "de"]]}
+{"conduit": "regions", "says": "prefix", "tuples": [["10.0.0.0/8", "us"]]}
+{"conduit": "list", "says": "Bad", "tuples": [["a"]]}
+`), "f", manifest.Declared{})
+	for _, want := range []string{`f:2: "regions" says prefix: network 10.0.0.0/8 is in region "de"`, `f:3: "Bad" is no name of a relation`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"shai.dev/monitor/internal/allowlist"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
 )
@@ -95,6 +96,7 @@ const wrongLines = 20
 func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]policy.Fact, error) {
 	var facts []policy.Fact
 	var wrong []error
+	var known knownfacts.Checker
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineSize)
 	number := 0
@@ -103,7 +105,7 @@ func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		statement, err := readStatement(lines.Bytes(), declared)
+		statement, err := readStatement(lines.Bytes(), declared, &known)
 		if err != nil {
 			if wrong = append(wrong, fmt.Errorf("%s:%d: %w", name, number, err)); len(wrong) == wrongLines {
 				break
@@ -123,7 +125,7 @@ func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]
 	return facts, nil
 }
 
-func readStatement(line []byte, declared manifest.Declared) (manifest.FactStatement, error) {
+func readStatement(line []byte, declared manifest.Declared, known *knownfacts.Checker) (manifest.FactStatement, error) {
 	var statement manifest.FactStatement
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -140,6 +142,9 @@ func readStatement(line []byte, declared manifest.Declared) (manifest.FactStatem
 	}
 	for _, tuple := range statement.Tuples {
 		if err := declared.Check(statement.Conduit, statement.Says, tuple); err != nil {
+			return statement, err
+		}
+		if err := known.Check(statement.Conduit, statement.Says, tuple); err != nil {
 			return statement, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/policy"
 )
 
@@ -23,6 +24,7 @@ type checker struct {
 	composed  []*object       // policies that include others of the set
 	stored    bool            // they are of a bundle that was in force
 	logs      map[string]bool // names of conduits that are logs; nil: see isLog
+	facts     knownfacts.Checker
 	errors    Errors
 	warnings  Errors
 }

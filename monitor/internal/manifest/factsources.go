@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"shai.dev/monitor/internal/pattern"
+	"shai.dev/monitor/policy"
 )
 
 // origins are the places that the facts of a source can come from.
@@ -46,6 +47,7 @@ func (c *checker) factSource(o *object, source *FactSource) {
 		c.factHTTP(o, spec.HTTP)
 	}
 	c.relations(o, spec)
+	c.known(o, spec)
 	for i, statement := range spec.Inline {
 		if len(spec.Relations) > 0 {
 			break // compared with their declarations
@@ -54,6 +56,31 @@ func (c *checker) factSource(o *object, source *FactSource) {
 			if got, want := len(tuple.Values()), len(statement.Tuples[0].Values()); got != want {
 				c.fail(o, fmt.Sprintf("spec.inline[%d].tuples[%d]", i, j), "",
 					"the number of its values is %d; that of the first tuple of %s is %d", got, statement.Says, want)
+			}
+		}
+	}
+}
+
+// known reports facts that the monitor could not use: those of all sources are one set. What was in force
+// before goes on without them.
+func (c *checker) known(o *object, spec FactSourceSpec) {
+	if c.stored {
+		return
+	}
+	for i, statement := range spec.Inline {
+		at := fmt.Sprintf("spec.inline[%d]", i)
+		if !policy.IsName(statement.Says) {
+			if err := c.facts.Check(statement.Conduit, statement.Says, policy.Tuple{}); err != nil {
+				c.fail(o, at+".says", "", "%v", err)
+			}
+			continue
+		}
+		for j, tuple := range statement.Tuples {
+			if len(tuple.Values()) != len(statement.Tuples[0].Values()) {
+				continue // reported as such
+			}
+			if err := c.facts.Check(statement.Conduit, statement.Says, tuple); err != nil {
+				c.fail(o, fmt.Sprintf("%s.tuples[%d]", at, j), "", "%v", err)
 			}
 		}
 	}

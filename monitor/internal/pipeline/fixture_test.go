@@ -23,6 +23,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/metrics"
@@ -288,7 +289,7 @@ func probe(t testing.TB, limits SessionLimits) *fixture {
 	f.apply(pipelinetest.WithoutKeyValue(pipelinetest.Probe))
 	f.principal("alice", "de")
 	f.principal("bob", "de")
-	f.change(nil, facts(fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")))
+	f.change(nil, facts(fact(knownfacts.Regions, knownfacts.Prefix, "127.0.1.0/24", "de")))
 	return f
 }
 

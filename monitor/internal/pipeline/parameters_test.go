@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/supervision"
@@ -209,7 +210,7 @@ func bindIn(v *supervised, number uint64, mode wire.Mode, principal, instance st
 func TestUnsupervisedSessionsEndWithTheirRole(t *testing.T) {
 	p := working(t)
 	p.principal("bob", "de")
-	p.change(nil, facts(fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")))
+	p.change(nil, facts(fact(knownfacts.Regions, knownfacts.Prefix, "127.0.1.0/24", "de")))
 	p.analyze()
 	b := p.wireSession(t)
 	if bound := b.authenticate("bob"); bound.Status != 0 {

@@ -7,18 +7,13 @@ import (
 	"net/netip"
 	"slices"
 
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
 
-// The facts from which the monitor derives a peer's region:
-// "regions" says prefix("192.0.2.0/24", "de"). The longest prefix wins.
-const (
-	regionsConduit = "regions"
-	prefixRelation = "prefix"
-)
-
-// regionTable maps addresses to regions.
+// regionTable maps addresses to regions, by the facts "regions" says prefix("192.0.2.0/24", "de"). The longest
+// prefix wins.
 type regionTable []regionEntry
 
 type regionEntry struct {
@@ -36,13 +31,12 @@ var anyIPv4 = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 func newRegionTable(facts policy.Facts) regionTable {
 	regions := map[netip.Prefix]string{}
 	facts.Lookup(policy.Pattern{
-		Conduit: regionsConduit, Relation: prefixRelation, Arguments: []policy.Value{{}, {}},
+		Conduit: knownfacts.Regions, Relation: knownfacts.Prefix, Arguments: []policy.Value{{}, {}},
 	}, func(fact policy.Fact) bool {
-		prefix, err := netip.ParsePrefix(fact.Arguments[0].Text())
+		prefix, err := knownfacts.Network(fact.Arguments[0].Text())
 		if err != nil {
 			return true
 		}
-		prefix = unmapped(prefix.Masked())
 		region := fact.Arguments[1].Text()
 		if other, twice := regions[prefix]; twice && other != region || !wire.IsName(region) {
 			region = ""
@@ -61,15 +55,6 @@ func newRegionTable(facts policy.Facts) regionTable {
 		return cmp.Or(cmp.Compare(b.prefix.Bits(), a.prefix.Bits()), a.prefix.Addr().Compare(b.prefix.Addr()))
 	})
 	return table
-}
-
-// unmapped returns the network of IPv4 that a prefix of IPv6 stands for, or the prefix.
-func unmapped(prefix netip.Prefix) netip.Prefix {
-	const mapping = 96 // bits, before those of IPv4
-	if !prefix.Addr().Is4In6() || prefix.Bits() < mapping {
-		return prefix
-	}
-	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mapping)
 }
 
 // lookup returns the region of an address, "" if no prefix contains it.

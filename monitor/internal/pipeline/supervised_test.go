@@ -15,6 +15,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
@@ -61,7 +62,7 @@ func TestSupervisorsAreToldChanges(t *testing.T) {
 	expectTold(t, to, "after a user has gone", "forget bob de flags 0")
 	p.change(nil, facts(fact("population", "key", "carol", "00")))
 	expectTold(t, to, "after a key that is none", "key carol present 0")
-	p.change(nil, facts(fact(regionsConduit, prefixRelation, "198.51.100.0/24", "fr")))
+	p.change(nil, facts(fact(knownfacts.Regions, knownfacts.Prefix, "198.51.100.0/24", "fr")))
 	expectTold(t, to, "after a change of regions", "supervision.Regions")
 	p.must(p.SwitchTo(wire.ModeDynamic))
 	expectTold(t, to, "after a change of the mode", "supervision.Mode")
@@ -81,7 +82,7 @@ func TestSupervisorsRevoke(t *testing.T) {
 		t.Errorf("sessions reset: %d; want 1", reset)
 	}
 	expectTold(t, to, "after a loss", "forget bob de flags 1", "end 7", "set worker(bob, de) bob de flags 3, 2 classes")
-	p.change(facts(fact(regionsConduit, prefixRelation, "192.0.2.0/24", "de"),
+	p.change(facts(fact(knownfacts.Regions, knownfacts.Prefix, "192.0.2.0/24", "de"),
 		fact("population", "home", "alice", "de"), fact("population", "home", "bob", "de")), nil)
 	fences := 0
 	for _, record := range to.Told() {
@@ -183,7 +184,7 @@ func TestASessionIsOfTheRegionInWhichItBegan(t *testing.T) {
 	p := bare(t)
 	p.analyze()
 	v, to := superviseBare(t, p)
-	p.change(nil, facts(fact(regionsConduit, prefixRelation, "192.0.2.1/32", "fr")))
+	p.change(nil, facts(fact(knownfacts.Regions, knownfacts.Prefix, "192.0.2.1/32", "fr")))
 	to.Since()
 	bindBare(t, v, 9, "alice", "worker(alice, de)")
 	expectTold(t, to, "after a binding to the former region's instance", "credits 1")
@@ -300,7 +301,7 @@ func TestNamesThatNoLoginHas(t *testing.T) {
 		fact("population", "home", long, "de"), fact("population", "home", "a\x00b", "de"),
 		fact("population", "key", long, "00"), fact("population", "key", "", "00"),
 		fact("population", "key", "a\x00b", "00"), fact("population", "key", "carol", "00"),
-		fact(regionsConduit, prefixRelation, "192.0.2.128/25", long)))
+		fact(knownfacts.Regions, knownfacts.Prefix, "192.0.2.128/25", long)))
 	expectTold(t, to, "after names that no login has", "key carol present 0", "supervision.Regions")
 	select {
 	case <-v.started.Done():
