@@ -187,7 +187,7 @@ func (s *State) ConduitByName(name string) (policy.Conduit, bool) {
 // ConduitByID implements [policy.Conduits]. A number without a class is that of a document that
 // has gone, or that no rule covers any more.
 func (s *State) ConduitByID(id int64) (policy.Conduit, bool) {
-	if id <= 0 || id > int64(s.conduits.last) || s.ClassOf(uint32(id)) == 0 {
+	if id <= 0 || id > int64(s.conduits.last) || s.ClassOf(uint32(id)) == 0 { //nolint:gosec // within its range
 		return policy.Conduit{}, false
 	}
 	name, ok := s.Name(uint32(id)) //nolint:gosec // bounded above

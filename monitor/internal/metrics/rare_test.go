@@ -29,7 +29,8 @@ func TestCountersOfRareEventsBeginAtZero(t *testing.T) {
 	for name, want := range map[string]int{
 		"shai_task_restarts_total": 2, "shai_workers_discarded_total": 2, "shai_analyses_total": 3,
 		"shai_fact_source_failures_total": 1, "shai_fact_changes_total": 2, "shai_audit_failures_total": 1,
-		"shai_scrapes_rejected_total": 1, "shai_ingested_documents_total": 4, "shai_denials_total": 2 * 2 * 2, "shai_would_deny_total": 2,
+		"shai_scrapes_rejected_total": 1, "shai_ingested_documents_total": 4,
+		"shai_denials_total": 2 * 2 * 2, "shai_would_deny_total": 2,
 	} {
 		if found[name] != want {
 			t.Errorf("%s has %d series of 0, want %d", name, found[name], want)

@@ -64,7 +64,8 @@ func TestDocumentsDoNotWaitForAnAnalysis(t *testing.T) {
 			s.document("/corpus/private/alice/1.txt")
 			taken := make(chan api.IngestResult, 1)
 			go func() {
-				result, err := s.monitor.Ingest(t.Context(), api.IngestRequest{Paths: []string{"/corpus"}}, func(api.Progress) {})
+				all := api.IngestRequest{Paths: []string{"/corpus"}}
+				result, err := s.monitor.Ingest(t.Context(), all, func(api.Progress) {})
 				if err != nil {
 					t.Error(err)
 				}
@@ -139,7 +140,8 @@ func TestFactsWaitForAnAnalysis(t *testing.T) {
 	resume, ended := s.analyzeSlowly("instances")
 	changed := make(chan error, 1)
 	go func() {
-		_, err := s.monitor.ChangeFacts(t.Context(), api.FactChange{Remove: []api.Fact{apiFact("friends/bob", "friend", "alice")}})
+		less := api.FactChange{Remove: []api.Fact{apiFact("friends/bob", "friend", "alice")}}
+		_, err := s.monitor.ChangeFacts(t.Context(), less)
 		changed <- err
 	}()
 	s.document("/corpus/public/1.txt")

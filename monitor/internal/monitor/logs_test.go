@@ -57,7 +57,8 @@ func TestLogsAndFactsAgreeAfterACrash(t *testing.T) {
 		{"the same again, then a part", text + third + third[:9], text + third},
 		{"a shorter file", text, text},
 		{"half of an entry lost", text[:len(text)-9], first},
-		{"another of the same length", strings.Replace(first, "bob", "eve", 1), strings.Replace(first, "bob", "eve", 1)},
+		{"another of the same length", strings.Replace(first, "bob", "eve", 1),
+			strings.Replace(first, "bob", "eve", 1)},
 		{"another that is longer", text, text},
 		{"all lost", "", ""},
 		{"back again", text + third, text + third},
@@ -117,7 +118,8 @@ func TestEntriesBehindADamagedOneStay(t *testing.T) {
 		}
 		m := openTyped(t, options)
 		bob := typedSessions(t, m, wire.ModeShai, "bob")[0]
-		if got := bob.writes(logName, accessEntry("bob", document, time.Now()), 0); got != "EIO" && len(damaged) != len(text) {
+		got := bob.writes(logName, accessEntry("bob", document, time.Now()), 0)
+		if got != "EIO" && len(damaged) != len(text) {
 			t.Errorf("%q: an entry is added: %q", damaged, got)
 		}
 		if got := entriesOf(m, logName); !strings.HasPrefix(got, text) {

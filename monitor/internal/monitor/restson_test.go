@@ -62,7 +62,8 @@ func TestDocumentsThatPoliciesAskForGoAndChange(t *testing.T) {
 				t.Errorf("the live session: %s", answer)
 			}
 			alice.connection.Close()
-			s.expect("a later session", s.login("alice", "127.0.1.1").reading(about), "error EACCES withheld 1, asked 1")
+			s.expect("a later session", s.login("alice", "127.0.1.1").reading(about),
+				"error EACCES withheld 1, asked 1")
 			s.analyze()
 			if diff := cmp.Diff(s.capabilitiesNow(), followed); diff != "" {
 				t.Error(diff)
