@@ -24,20 +24,15 @@ func (f *File) Edited(edits ...Edit) (edited *File, ok bool) {
 	return &File{Name: f.Name, Policies: []*Declaration{&declaration}, trailing: f.trailing}, true
 }
 
-// Adding returns the edit that adds clauses. It changes nothing in a policy that already has a
-// declassify clause if it adds another one: two would be alternatives, which relax nothing.
+// Adding returns the edit that adds clauses. A declassify clause is one more exit, if it restricts to the same
+// rule as those that are there; otherwise the policy does not compile any more.
 func Adding(text string) (Edit, error) {
 	added, err := Parse("the clauses to add", []byte(text))
 	if err != nil {
 		return nil, err
 	}
-	declassifies := func(c *clauseSyntax) bool { return c.head == declassifyRule }
 	return func(d *Declaration) bool {
-		clauses := added.Policies[0].clauses
-		if slices.ContainsFunc(clauses, declassifies) && slices.ContainsFunc(d.clauses, declassifies) {
-			return false
-		}
-		d.clauses = append(d.clauses, clauses...)
+		d.clauses = append(d.clauses, added.Policies[0].clauses...)
 		return true
 	}, nil
 }

@@ -62,6 +62,29 @@ func labelOf(obligations []*obligation, this string) Label {
 	return Label{duties}
 }
 
+// Exits returns the conditions of the exits behind which nothing remains, as a policy has them after `until`.
+func (l Label) Exits() (conditions []string) {
+	for _, d := range l.duties {
+		for i := range d.obligation.exits {
+			if exit := &d.obligation.exits[i]; len(exit.behind) == 0 {
+				conditions = append(conditions, exit.clause().text(d.this))
+			}
+		}
+	}
+	return conditions
+}
+
+// Readers returns the conditions of those who may read what is derived, as a policy has them after `read :-`.
+func (l Label) Readers() (conditions []string) {
+	for _, d := range l.duties {
+		clauses := d.obligation.rule().clauses
+		for i := range clauses {
+			conditions = append(conditions, clauses[i].text(d.this))
+		}
+	}
+	return conditions
+}
+
 // isEmpty reports whether the label demands nothing.
 func (l Label) isEmpty() bool { return len(l.duties) == 0 }
 

@@ -45,8 +45,8 @@ func (r Rule) onlySome(verb, participle string) string {
 	switch whom := r.Whom(); {
 	case whom == "nobody":
 		return "nobody may " + verb + " it" + title
-	case strings.HasPrefix(whom, "anybody "):
-		return "it may be " + participle + " only " + strings.TrimPrefix(whom, "anybody ") + title
+	case strings.HasPrefix(whom, "anybody, "), strings.HasPrefix(whom, "anybody "):
+		return "it may be " + participle + " only " + strings.TrimLeft(strings.TrimPrefix(whom, "anybody"), ", ") + title
 	default:
 		return "only " + whom + " may " + verb + " it" + title
 	}
@@ -59,10 +59,21 @@ func (d duty) lasting() string {
 	}
 	var phrases []string
 	for i := range d.obligation.exits {
-		phrases = append(phrases, strings.TrimPrefix(describe(d.obligation.exits[i].clause(), d.this).whom(),
-			"anybody "))
+		phrases = append(phrases, describe(d.obligation.exits[i].clause(), d.this).way())
 	}
 	return "until it goes " + strings.Join(phrases, ", or ")
+}
+
+// way returns where data go that take the clause as an exit: "through a conduit of kind descriptor".
+func (d *description) way() string {
+	switch whom := d.whom(); {
+	case d.reader.kind != 0:
+		return "to " + whom
+	case len(d.how) == 0:
+		return "anywhere" + strings.TrimPrefix(whom, "anybody")
+	default:
+		return strings.TrimPrefix(whom, "anybody ")
+	}
 }
 
 // description puts one clause into words.
@@ -154,7 +165,11 @@ func (d *description) add(l *literal) {
 		d.how = append(d.how, "from an address in "+d.plain(l.arguments[1]))
 	case l.op == opKind:
 		d.how = append(d.how, "through a conduit of kind "+d.plain(l.arguments[0]))
-	case l.op == opName && slices.ContainsFunc(d.clause.body, func(l literal) bool { return l.op == opKind }):
+	case l.op == opContentType:
+		d.how = slices.Insert(d.how, 0, "through a conduit of type "+d.plain(l.arguments[0]))
+	case l.op == opName && slices.ContainsFunc(d.clause.body, func(l literal) bool {
+		return l.op == opKind || l.op == opContentType
+	}):
 		d.how = append(d.how, "called "+d.quoted(l.arguments[0]))
 	case l.op == opName:
 		d.how = append(d.how, "through the conduit "+d.quoted(l.arguments[0]))

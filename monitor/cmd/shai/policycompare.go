@@ -241,7 +241,7 @@ func gapOf(w *policy.Witness) *comparedGap {
 }
 
 func (g comparedGap) String() string {
-	who := either(g.Principal, "nobody in particular")
+	who := either(g.Principal, "anybody, authenticated or not,")
 	parts := []string{who}
 	for _, part := range [][2]string{{"in region", g.Region}, {"at", g.Address}, {"writing to a", g.Kind},
 		{"to a conduit of type", g.Type}, {"numbered", numbered(g.ID)}, {"with bytes before:", numbered(g.Length)},

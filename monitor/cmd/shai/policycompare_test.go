@@ -27,7 +27,7 @@ func TestComparedCasesAreWhole(t *testing.T) {
 	if len(compared.Clauses) != 1 || compared.Clauses[0].Case == nil {
 		t.Fatalf("%+v", compared)
 	}
-	const want = "nobody in particular to a conduit of type access-log numbered 5 with bytes before: 3 with bytes after: 7"
+	const want = "anybody, authenticated or not, to a conduit of type access-log numbered 5 with bytes before: 3 with bytes after: 7"
 	if got := compared.Clauses[0].Case.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -100,7 +100,7 @@ func TestSysEFlowsAreValidated(t *testing.T) {
 const shownOfHistories = `analyze: the indexer reads histories
   read documents: 27 of 27 granted
   read histories: 0 of 1 granted
-    search-history, history:alice/de: what derives from it is protected until it goes through a conduit of kind descriptor called "syse/results/…", or through the conduit "<C>", where cTypeIs("topics"), where each in C willsay topic(T) { "topics" says topic(T) } (search_history, owner alice, region de), what the task writes only until it goes through a conduit of kind descriptor (index)
+    search-history, history:alice/de: what derives from it is protected until it goes through a conduit of kind descriptor called "syse/results/…", or through a conduit of type topics called "<C>", where each in C willsay topic(T) { "topics" says topic(T) } (search_history, owner alice, region de), what the task writes only until it goes through a conduit of kind descriptor (index)
   write index: 1 of 1 granted
 compare: histories end in any descriptor
   opened: indexer read histories under search-history: 1 flows

@@ -88,6 +88,29 @@ func TestCausesOfRefusals(t *testing.T) {
 	}
 }
 
+// What is refused for its exits alone is opened by the exit of the taint, not to everybody.
+func TestExitsAreSuggestedBeforeReaders(t *testing.T) {
+	plan, bundle := sysE(t)
+	for i := range bundle.Policies {
+		switch one := &bundle.Policies[i]; one.Name {
+		case "private":
+			one.Text = one.Text[:strings.Index(one.Text, "declassify")] +
+				"declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }"
+		case "index":
+			one.Text = `policy index { update :- sKeyIs("task/indexer"). declassify :- isAsRestrictive(read, this.read) until cTypeIs("topics"). }`
+		}
+	}
+	c := newCatalog(t, bundle)
+	if _, _, err := c.Register([]string{"/corpus/private/alice/1.txt"}); err != nil {
+		t.Fatal(err)
+	}
+	causes := accessesOf(t, run(t, plan, c).Report(now), "indexer read documents").RefusedBecause
+	want := "policy private: add `declassify :- isAsRestrictive(read, this.read) until cTypeIs(\"topics\").`"
+	if len(causes) != 1 || causes[0].Suggestion != want {
+		t.Errorf("%+v, want the suggestion %s", causes, want)
+	}
+}
+
 // Only what keeps a task from its work is a warning: not a refusal among accesses that
 // are granted, not what is undecided, and not what a policy on trial forbids.
 func TestWarnings(t *testing.T) {

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
@@ -57,7 +58,7 @@ func edits(who *subject, what policy.Operation) []edit {
 		region = "sRegionIs(" + policy.String(who.session.Region).String() + ")"
 	}
 	if what != read {
-		update := withClause("update :- " + user + ".")
+		update := withClauses("update :- ", []string{user})
 		list := []edit{update}
 		if region != "" {
 			narrower := edit{"add `" + region + "` to its read clauses", made(policy.Narrowing(region))}
@@ -66,24 +67,59 @@ func edits(who *subject, what policy.Operation) []edit {
 		closed := edit{"remove its read clauses (nobody may read it)", []policy.Edit{policy.Closing}}
 		return append(list, closed, both(closed, update))
 	}
-	exit := withClause("declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).")
 	var list []edit
-	list = append(list, exit)
-	if region != "" {
-		one := withClause("read :- " + user + ", " + region + ".")
-		list = append(list, one, both(one, exit))
+	exits := exitsOf(who.taint)
+	list = append(list, exits...)
+	admit := func(conditions []string) {
+		one := withClauses("read :- ", conditions)
+		list = append(list, one)
+		for _, exit := range exits {
+			list = append(list, both(one, exit))
+		}
 	}
-	one := withClause("read :- " + user + ".")
-	return append(list, one, both(one, exit), withClause("read :- true."))
+	if region != "" {
+		admit([]string{user + ", " + region})
+	}
+	admit([]string{user})
+	readers := who.taint.Readers()
+	if len(readers) > 0 && !slices.Contains(readers, everybody) {
+		admit(readers)
+	}
+	return append(list, withClauses("read :- ", []string{everybody}))
+}
+
+// everybody is the condition that opens to everybody: it is tried last.
+const everybody = "true"
+
+// exitsOf lists the exits to try for data that a taint has to keep: one of its own, all of them, and the usual
+// one.
+func exitsOf(taint policy.Label) (list []edit) {
+	const until = "declassify :- isAsRestrictive(read, this.read) until "
+	own := slices.DeleteFunc(taint.Exits(), func(condition string) bool { return condition == everybody })
+	for _, condition := range own {
+		list = append(list, withClauses(until, []string{condition}))
+	}
+	if len(own) > 1 {
+		list = append(list, withClauses(until, own))
+	}
+	if usual := "cKindIs(descriptor)"; !slices.Contains(own, usual) {
+		list = append(list, withClauses(until, []string{usual}))
+	}
+	return list
 }
 
 func both(first, second edit) edit {
 	return edit{first.words + " and " + second.words, append(first.edits[:1:1], second.edits...)}
 }
 
-// withClause adds a clause.
-func withClause(clause string) edit {
-	return edit{"add `" + clause + "`", made(policy.Adding(clause))}
+// withClauses adds a clause for each condition.
+func withClauses(head string, conditions []string) edit {
+	text := ""
+	for _, condition := range conditions {
+		text += " " + head + condition + "."
+	}
+	text = text[1:]
+	return edit{"add `" + text + "`", made(policy.Adding(text))}
 }
 
 // made returns an edit, or one that changes nothing if a name is too long for the language.

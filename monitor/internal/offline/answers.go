@@ -72,8 +72,12 @@ func (p *Project) instance(plan *analysis.Plan, task, principal, region string, 
 		}
 	}
 	if !slices.Contains(names, task) {
-		return analysis.Instance{}, fmt.Errorf("pipeline %s has no task %q with users; name one with --task: %s", plan.Pipeline,
-			task, strings.Join(names, ", "))
+		missing := "task with users"
+		if task != "" {
+			missing = fmt.Sprintf("task %q", task)
+		}
+		return analysis.Instance{}, fmt.Errorf("pipeline %s has no %s; name one of its tasks: %s", plan.Pipeline, missing,
+			strings.Join(names, ", "))
 	}
 	if known := p.principal[principal]; region == "" && known != nil {
 		region = known.Spec.Region
@@ -179,6 +183,10 @@ func (p *Project) What(pipeline, principal, region string, now time.Time) (Reach
 func (p *Project) instancesOf(plan *analysis.Plan, principal, region string, now time.Time) ([]analysis.Instance,
 	error) {
 	if task, is := strings.CutPrefix(principal, "task/"); is {
+		if parameters, _ := plan.Parameters(task); len(parameters) > 0 {
+			return nil, fmt.Errorf("task %s of pipeline %s runs for users (%s), none by itself; name a user as the principal", task,
+				plan.Pipeline, strings.Join(parameters, ", "))
+		}
 		instance, err := p.instance(plan, task, "", "", now)
 		return []analysis.Instance{instance}, err
 	}

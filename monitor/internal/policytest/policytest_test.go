@@ -4,6 +4,7 @@ package policytest
 
 import (
 	"encoding/xml"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
 )
 
@@ -180,5 +182,24 @@ func TestJUnit(t *testing.T) {
 	if len(read.Suites) != 2 || read.Suites[0].Failures != 1 || read.Suites[0].Tests != 2 ||
 		read.Suites[0].Cases[0].Name != "x < y" || !strings.Contains(read.Suites[0].Cases[1].Failure.Text, "read & write") {
 		t.Errorf("%s", text)
+	}
+}
+
+// What is wrong in the arguments of all tests is reported once, at them.
+func TestArgumentsOfAllTestsAreReportedOnce(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "p_test.yaml")
+	for name, text := range map[string]string{
+		"p.pol":       "policy p(owner) { read :- sKeyIs(owner). }\n",
+		"p_test.yaml": "arguments: {ower: alice}\ntests:\n  - {name: a, expect: denied}\n  - {name: b, expect: denied}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := ReadSuite(path)
+	var found manifest.Errors
+	if !errors.As(err, &found) || len(found) != 1 || found[0].Position.Line != 1 {
+		t.Errorf("%v, want one mistake in line 1", err)
 	}
 }

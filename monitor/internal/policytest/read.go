@@ -27,6 +27,7 @@ type reader struct {
 	file     suiteFile
 	facts    []policy.Fact    // of all tests
 	conduits []policy.Conduit // that hasPol finds
+	unbound  map[string]bool  // what is wrong with the arguments of all tests, as far as it is reported
 }
 
 func (r *reader) tests() {
@@ -97,11 +98,26 @@ func (r *reader) test(at string, e *entry) {
 		return asked, nil
 	}
 	if _, err := ask(subject); err != nil {
-		r.document.Fail(at+".arguments", "give arguments: {parameter: value}", "%v", err)
+		r.unbindable(at, e.Arguments != nil, err)
 		return
 	}
 	r.suite.tests = append(r.suite.tests, test{name: e.Name, position: r.document.Position(at + ".name"),
 		subject: subject, ask: ask, allowed: e.Expect == "allowed", reason: e.Reason})
+}
+
+// unbindable reports arguments that do not fit: those of the test, or once those of all tests.
+func (r *reader) unbindable(at string, own bool, err error) {
+	field := at + ".arguments"
+	if !own && len(r.file.Arguments) > 0 {
+		if field = "arguments"; r.unbound[err.Error()] {
+			return
+		}
+		if r.unbound == nil {
+			r.unbound = map[string]bool{}
+		}
+		r.unbound[err.Error()] = true
+	}
+	r.document.Fail(field, "give arguments: {parameter: value}", "%v", err)
 }
 
 // state is what the facts say in one test.
