@@ -25,6 +25,7 @@ type Template struct {
 	obligations []loweredObligation
 	declaration *Declaration // its source
 	flat        *Declaration // without includes; nil if it includes no other policy
+	place       Placing      // nil: the text is the whole file
 }
 
 // Name returns the declared name, "" for bare clauses.
@@ -32,6 +33,25 @@ func (t *Template) Name() string { return t.name }
 
 // File returns the name that the text was compiled under.
 func (t *Template) File() string { return t.file }
+
+// Placing translates a place in a policy's text into one of the file that has the text, such as a
+// manifest.
+type Placing func(in Position) (file string, at Position)
+
+// Placed returns the policy with the places of its clauses in a file that has its text.
+func (t *Template) Placed(place Placing) *Template {
+	placed := *t
+	placed.place = place
+	return &placed
+}
+
+// Place returns the file and the place of a clause or a literal.
+func (t *Template) Place(in Position) (file string, at Position) {
+	if t.place == nil {
+		return t.file, in
+	}
+	return t.place(in)
+}
 
 // Parameters returns the declared parameters in order.
 func (t *Template) Parameters() []string { return slices.Clone(t.parameters) }

@@ -89,7 +89,8 @@ func (p *Policy) source(position Position) string {
 	if position.Line == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d:%d", p.template.file, position.Line, position.Column)
+	file, at := p.template.Place(position)
+	return fmt.Sprintf("%s:%d:%d", file, at.Line, at.Column)
 }
 
 // explainClause adds the result of one clause: every literal as it was shown, or the last

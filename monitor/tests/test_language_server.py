@@ -7,6 +7,7 @@ The client reads and checks every answer by the types of the protocol's specific
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest_asyncio
@@ -30,6 +31,13 @@ policy composed(who) includes friends(who) {
   update :- sKeyIs(who).
 }
 """
+TEXT_BEGINS, INDENTED = 5, 4  # where manifest puts a text
+
+
+def manifest(name: str, text: str) -> str:
+    """Return a manifest with a policy."""
+    block = textwrap.indent(text, " " * INDENTED)
+    return f"apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {{name: {name}}}\nspec:\n  text: |\n{block}"
 
 
 class Editor:
@@ -140,6 +148,31 @@ async def test_formatting(editor: Editor) -> None:
     assert edits
     assert applied(untidy, edits) == FRIENDS
     assert not (editor.directory / "friends.pol").exists()  # the server writes no file
+
+
+async def test_policies_in_manifests(editor: Editor) -> None:
+    """Diagnostics, hover and definition stand where the text does in the YAML file."""
+    (editor.directory / "friends.yaml").write_text(manifest("friends", FRIENDS))
+    assert await editor.show("composed.yaml", manifest("composed", COMPOSED)) == []
+    found = await editor.show("friends.yaml", manifest("friends", FRIENDS.replace("friend(K)", "friend(Q)")))
+    line = TEXT_BEGINS + 2
+    begins = FRIENDS.splitlines()[2].index("friend(K)") + len("friend(")
+    assert ("variable-used-once", line, INDENTED + begins) in {
+        (one.code, one.range.start.line, one.range.start.character) for one in found
+    }
+    included = INDENTED + COMPOSED.splitlines()[0].index("friends(")
+    at = editor.at(TEXT_BEGINS, included, "composed.yaml")
+    hover = await editor.client.text_document_hover_async(types.HoverParams(*at))
+    assert hover is None  # what it includes has a mistake
+    assert await editor.show("friends.yaml", manifest("friends", FRIENDS)) == []
+    hover = await editor.client.text_document_hover_async(types.HoverParams(*at))
+    assert hover is not None
+    assert "F says friend(K)" in str(hover.contents)
+    definition = await editor.client.text_document_definition_async(types.DefinitionParams(*at))
+    locations = definition if isinstance(definition, (list, tuple)) else [definition]
+    assert [(one.uri, one.range.start.line) for one in locations if isinstance(one, types.Location)] == [
+        (editor.uri("friends.yaml"), TEXT_BEGINS)
+    ]
 
 
 async def test_the_server_ends_when_it_is_told_to(editor: Editor) -> None:

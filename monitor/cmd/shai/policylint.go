@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,12 +70,7 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 	if err != nil {
 		return linted{}, nil, err
 	}
-	for _, found := range slices.Concat(report.Errors, report.Warnings) {
-		unread := found.Kind == "" && found.Field == "" // no YAML
-		if found.Lint != "" || unread || found.Code == manifest.Malformed && isLinted(found.Kind) {
-			result.Diagnostics = append(result.Diagnostics, diagnosticOf(found))
-		}
-	}
+	result.Diagnostics = append(result.Diagnostics, report.Findings()...)
 	var files []*policy.File
 	for _, name := range given.policies {
 		file, mistakes := policy.ParseAll(name, []byte(given.texts[name]))
@@ -96,30 +90,6 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 		}
 	}
 	return result, given.texts, nil
-}
-
-// isLinted reports whether findings in objects of a kind concern policies.
-func isLinted(kind string) bool { return kind == "Policy" || kind == "FactSource" }
-
-// diagnosticOf gives a finding in a manifest the form of those in policy files.
-func diagnosticOf(found *manifest.Error) policy.Diagnostic {
-	d := policy.Diagnostic{Severity: policy.SeverityError, Code: found.Lint, File: found.Position.File,
-		Line: found.Position.Line, Column: found.Position.Column, EndLine: found.End.Line, EndColumn: found.End.Column,
-		Message: found.Message, Remedy: found.Hint}
-	if found.Kind == "Policy" {
-		d.Policy = found.Name
-	}
-	if found.Code == manifest.Suspicious {
-		d.Severity = policy.SeverityWarning
-	}
-	if found.Lint == "" {
-		d.Code = policy.Code("manifest-" + string(found.Code))
-		d.Message = found.Object() + ": " + found.Field + ": " + found.Message
-	}
-	if d.EndLine == 0 {
-		d.EndLine, d.EndColumn = d.Line, d.Column
-	}
-	return d
 }
 
 // policySources are the files that commands about policies are given.

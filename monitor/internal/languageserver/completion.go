@@ -13,8 +13,8 @@ import (
 )
 
 func (s *Server) completion(_ context.Context, params placeParams) ([]completionItem, error) {
-	d, err := s.document(params.TextDocument.URI)
-	if err != nil {
+	d, err := s.text(params)
+	if err != nil || d == nil {
 		return nil, err
 	}
 	return s.complete(d, d.before(params.Position)), nil
@@ -172,7 +172,7 @@ func (s *Server) relations(d *document) []completionItem {
 			}
 		}
 	}
-	for name, declared := range surroundings(filepath.Dir(d.path)).Relations {
+	for name, declared := range s.surroundings(filepath.Dir(d.path)).Relations {
 		details[name] = declared.String() + ", declared by " + declared.Source
 	}
 	items := []completionItem{}
@@ -186,11 +186,8 @@ func (s *Server) relations(d *document) []completionItem {
 func (s *Server) policies(d *document) []completionItem {
 	items := []completionItem{}
 	for _, one := range s.beside(d) {
-		for _, declared := range one.outline {
-			if declared.name >= 0 {
-				items = append(items, completionItem{Label: one.tokens[declared.name].Text, Kind: completesModule,
-					Detail: filepath.Base(one.path)})
-			}
+		for _, name := range one.policies() {
+			items = append(items, completionItem{Label: name, Kind: completesModule, Detail: filepath.Base(one.path)})
 		}
 	}
 	for _, template := range policy.Library() {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
@@ -19,8 +18,11 @@ func (s *Server) publishAll(ctx context.Context) error {
 	for _, uri := range slices.Sorted(maps.Keys(s.open)) {
 		d := s.open[uri]
 		found := []diagnostic{}
-		if strings.HasSuffix(d.path, ".pol") {
+		switch {
+		case isPolicyFile(d.path):
 			found = s.findings(d)
+		case manifest.IsManifest(filepath.Base(d.path)):
+			found = s.findingsInManifest(d)
 		}
 		err := s.rpc.Notify(ctx, "textDocument/publishDiagnostics",
 			publishParams{URI: uri, Version: d.version, Diagnostics: found})
@@ -42,8 +44,23 @@ func (s *Server) findings(d *document) []diagnostic {
 				files = append(files, parsed)
 			}
 		}
-		list = append(list, policy.Lint(surroundings(filepath.Dir(d.path)), files...)...)
+		list = append(list, policy.Lint(s.surroundings(filepath.Dir(d.path)), files...)...)
 	}
+	return d.shown(list)
+}
+
+// findingsInManifest are what shai policy lint says about a manifest among those beside it.
+func (s *Server) findingsInManifest(d *document) []diagnostic {
+	report, err := s.report(filepath.Dir(d.path))
+	if err != nil {
+		return []diagnostic{{Severity: 1, Source: "shai",
+			Message: "the policies are not checked: a manifest in this directory cannot be read\n" + err.Error()}}
+	}
+	return d.shown(report.Findings())
+}
+
+// shown gives those findings that are in the document the form of the protocol.
+func (d *document) shown(list []policy.Diagnostic) []diagnostic {
 	found := []diagnostic{}
 	for _, one := range list {
 		if one.File != d.path {
@@ -67,12 +84,8 @@ func (s *Server) findings(d *document) []diagnostic {
 
 // surroundings are the relations, tasks and principals that manifests in a directory declare.
 // Without manifests, or if these have mistakes, nothing is known.
-func surroundings(directory string) policy.Surroundings {
-	sources, err := manifest.Read(strings.NewReader(""), directory)
-	if err != nil {
-		return policy.Surroundings{}
-	}
-	report, err := manifest.Parse(sources...).Report()
+func (s *Server) surroundings(directory string) policy.Surroundings {
+	report, err := s.report(directory)
 	if err != nil || len(report.Errors) > 0 {
 		return policy.Surroundings{}
 	}

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
 )
 
-// document is a policy file that is open in the editor, or one beside it.
+// document is a policy file or a manifest that is open in the editor or beside one that is, or the text
+// of one Policy in a manifest: its tokens stand where they do in the file.
 type document struct {
 	uri     string
 	path    string
@@ -20,13 +22,20 @@ type document struct {
 	lines   []string
 	tokens  []policy.Token
 	outline []declaration
-	utf8    bool // positions count bytes, not UTF-16 units
+	utf8    bool        // positions count bytes, not UTF-16 units
+	parts   []*document // the texts of a manifest's Policies
+	part    *part       // of the text of a Policy
 }
 
 func newDocument(uri, text string, version int, inBytes bool) *document {
 	d := &document{uri: uri, path: pathOf(uri), version: version, text: text, lines: strings.Split(text, "\n"),
-		tokens: policy.Tokens([]byte(text)), utf8: inBytes}
-	d.outline = outlineOf(d.tokens)
+		utf8: inBytes}
+	if isPolicyFile(d.path) {
+		d.tokens = policy.Tokens([]byte(text))
+		d.outline = outlineOf(d.tokens)
+	} else if manifest.IsManifest(filepath.Base(d.path)) {
+		d.divide()
+	}
 	return d
 }
 

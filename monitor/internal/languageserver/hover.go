@@ -12,8 +12,8 @@ import (
 )
 
 func (s *Server) hover(_ context.Context, params placeParams) (*hover, error) {
-	d, err := s.document(params.TextDocument.URI)
-	if err != nil {
+	d, err := s.text(params)
+	if err != nil || d == nil {
 		return nil, err
 	}
 	number, ok := d.tokenAt(params.Position)
@@ -43,7 +43,7 @@ func (s *Server) about(d *document, of symbol) string {
 	case parameter:
 		return fmt.Sprintf("Parameter `%s`, %s.", of.name, d.typeOf(of.among[0]))
 	case relation:
-		known := surroundings(filepath.Dir(d.path)).Relations
+		known := s.surroundings(filepath.Dir(d.path)).Relations
 		if declared, ok := known[of.name]; ok {
 			return fmt.Sprintf("```\n%s\n```\nDeclared by %s.", declared, declared.Source)
 		}
@@ -86,7 +86,7 @@ func (s *Server) aboutPolicy(d *document, name string) string {
 	}
 	var files []*policy.File
 	for _, one := range s.beside(d) {
-		if file, err := policy.Parse(one.path, []byte(one.text)); err == nil {
+		if file, err := one.parse(); err == nil {
 			files = append(files, file)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *Server) definition(_ context.Context, params placeParams) ([]location, error) {
-	d, of, err := s.symbol(params.TextDocument.URI, params.Position)
+	d, of, err := s.symbol(params)
 	if err != nil {
 		return nil, err
 	}
@@ -23,9 +23,8 @@ func (s *Server) definition(_ context.Context, params placeParams) ([]location, 
 		found = append(found, location{d.uri, d.rangeOf(d.tokens[of.among[0]].Range)})
 	case policyName:
 		for _, one := range s.beside(d) {
-			declared, _ := one.policyUses(of.name)
-			for _, at := range declared {
-				found = append(found, location{one.uri, one.rangeOf(one.tokens[at].Range)})
+			for _, place := range one.declared(of.name) {
+				found = append(found, location{one.uri, place})
 			}
 		}
 	}
@@ -33,7 +32,7 @@ func (s *Server) definition(_ context.Context, params placeParams) ([]location, 
 }
 
 func (s *Server) references(_ context.Context, params placeParams) ([]location, error) {
-	d, of, err := s.symbol(params.TextDocument.URI, params.Position)
+	d, of, err := s.symbol(params)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +46,12 @@ func (s *Server) references(_ context.Context, params placeParams) ([]location, 
 }
 
 // symbol returns what stands at a place; no symbol if nothing does.
-func (s *Server) symbol(uri string, at position) (*document, symbol, error) {
-	d, err := s.document(uri)
-	if err != nil {
+func (s *Server) symbol(params placeParams) (*document, symbol, error) {
+	d, err := s.text(params)
+	if err != nil || d == nil {
 		return nil, symbol{}, err
 	}
-	number, ok := d.tokenAt(at)
+	number, ok := d.tokenAt(params.Position)
 	if !ok {
 		return d, symbol{}, nil
 	}
@@ -84,7 +83,7 @@ func (s *Server) occurrences(d *document, of symbol) []occurrence {
 }
 
 func (s *Server) prepareRename(_ context.Context, params placeParams) (*textRange, error) {
-	d, of, err := s.symbol(params.TextDocument.URI, params.Position)
+	d, of, err := s.symbol(params)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +96,13 @@ func (s *Server) prepareRename(_ context.Context, params placeParams) (*textRang
 
 // renamable reports why a symbol cannot get another name.
 func (s *Server) renamable(d *document, of symbol) error {
+	if of.kind == parameter && d.part != nil {
+		return refused("parameter %s is named by the manifests that refer to the policy, too: rename it there as well",
+			of.name)
+	}
+	if of.kind == policyName && d.part != nil {
+		return refused("policy %s is an object that other manifests name: rename it there as well", of.name)
+	}
 	switch of.kind {
 	case variable, parameter:
 		return nil
@@ -123,7 +129,7 @@ var (
 )
 
 func (s *Server) rename(_ context.Context, params renameParams) (*workspaceEdit, error) {
-	d, of, err := s.symbol(params.TextDocument.URI, params.Position)
+	d, of, err := s.symbol(placeParams{params.TextDocument, params.Position})
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +182,9 @@ func (s *Server) formatting(_ context.Context, params documentParams) ([]textEdi
 	d, err := s.document(params.TextDocument.URI)
 	if err != nil {
 		return nil, err
+	}
+	if !isPolicyFile(d.path) {
+		return []textEdit{}, nil
 	}
 	file, err := policy.Parse(d.path, []byte(d.text))
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package languageserver speaks the Language Server Protocol about policy files: an editor
-// shows mistakes while one types, says what a predicate means, completes, finds, renames and
-// formats. It reads files beside those that are open, and writes none.
+// Package languageserver speaks the Language Server Protocol about policies, in files of their own
+// and in manifests: an editor shows mistakes while one types, says what a predicate means, completes,
+// finds, renames and formats. It reads files beside those that are open, and writes none.
 package languageserver
 
 import (
@@ -142,9 +142,22 @@ func (s *Server) document(uri string) (*document, error) {
 	return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
 }
 
+// text returns an open policy file, or the text of a Policy at a place in a manifest; nil if there
+// is none.
+func (s *Server) text(params placeParams) (*document, error) {
+	d, err := s.document(params.TextDocument.URI)
+	if err != nil {
+		return nil, err
+	}
+	return d.textAt(params.Position), nil
+}
+
 // beside returns the document and the policy files in its directory, as the editor has them if
-// they are open.
+// they are open; of a text in a manifest, those in the manifests: it may include no others.
 func (s *Server) beside(d *document) []*document {
+	if d.part != nil {
+		return s.besideInManifests(d)
+	}
 	all := []*document{d}
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(d.path), "*.pol"))
 	if err != nil {

@@ -192,19 +192,16 @@ func (c *checker) refused(o *object, at, name string, err error) {
 // and the result is the position of the field.
 func (o *object) textPosition(path string, line, column int) Position {
 	position := o.position(path)
-	node := o.texts[path]
-	if node == nil || o.source == nil {
+	if !o.inPlace(path) {
 		return position
 	}
-	switch node.Style &^ yaml.TaggedStyle {
-	case yaml.LiteralStyle:
+	node := o.texts[path]
+	if node.Style&^yaml.TaggedStyle == yaml.LiteralStyle {
 		// The text begins on the line after the "|".
 		position.Line += line
 		position.Column = indentation(o.source.lines(), node) + column
-	case 0:
-		if line == 1 && !strings.Contains(node.Value, "\n") {
-			position.Column += column - 1
-		}
+	} else if line == 1 {
+		position.Column += quote(node) + column - 1
 	}
 	return position
 }

@@ -53,6 +53,7 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 	flow := decision.Flow{What: what, Conduit: conduit,
 		Who: decision.Subject{Task: instance.Task, Instance: instance.Name(), Taint: who.Taint, Session: who.Session}}
 	out := Explanation{Explanation: decision.Explain(question, flow, "declared", p.state, now)}
+	out.Derivation = p.inManifests(out.Derivation)
 	if !out.Allowed {
 		out.Suggestion = analysis.Suggest(plan, p.state, instance, what, conduit, now)
 	}

@@ -47,11 +47,13 @@ type Project struct {
 	close     func() error
 	principal map[string]*manifest.Principal
 	tasks     map[string]*manifest.Task
+	texts     map[string]manifest.PolicyText
 }
 
 // Load reads manifests. Mistakes in them are a [manifest.Errors]. The caller calls Close.
 func Load(ctx context.Context, sources []manifest.Source, options Options) (_ *Project, err error) {
-	bundle, err := manifest.Parse(sources...).Bundle()
+	set := manifest.Parse(sources...)
+	bundle, err := set.Bundle()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func Load(ctx context.Context, sources []manifest.Source, options Options) (_ *P
 		return nil, fmt.Errorf("make a directory for the catalog: %w", err)
 	}
 	p := &Project{plans: map[string]*analysis.Plan{}, principal: map[string]*manifest.Principal{},
-		tasks: map[string]*manifest.Task{}, close: func() error { return os.RemoveAll(directory) }}
+		tasks: map[string]*manifest.Task{}, texts: textsOf(set, bundle), close: func() error { return os.RemoveAll(directory) }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

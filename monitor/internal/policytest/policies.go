@@ -98,17 +98,31 @@ func policiesOfManifests(path string) (Policies, error) {
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := manifest.Parse(sources...).Bundle()
+	set := manifest.Parse(sources...)
+	bundle, err := set.Bundle()
+	if err != nil {
+		return nil, err
+	}
+	var files []*policy.File
+	for _, one := range bundle.Policies() {
+		file, err := policy.ParseOne(one.Metadata.Name, []byte(one.Spec.Text))
+		if err != nil {
+			return nil, err
+		}
+		file.Policies[0].Name = one.Metadata.Name // by which others include it
+		file.Accepted = true
+		files = append(files, file)
+	}
+	templates, err := policy.CompileFiles(files...)
 	if err != nil {
 		return nil, err
 	}
 	policies := Policies{}
-	for _, one := range bundle.Policies() {
-		template, err := policy.CompileAccepted(one.Metadata.Name, []byte(one.Spec.Text))
-		if err != nil {
-			return nil, err
-		}
-		policies[one.Metadata.Name] = template
+	for _, template := range templates {
+		policies[template.Name()] = template
+	}
+	for _, text := range set.PolicyTexts() {
+		policies[text.Object] = policies[text.Object].Placed(text.Place)
 	}
 	return policies, nil
 }

@@ -92,8 +92,9 @@ func (s *Suite) coverage() []Coverage {
 }
 
 func (s *Suite) clause(subject *policy.Template, clause policy.TemplateClause) Coverage {
-	out := Coverage{Policy: subject.Name(), File: subject.File(), Line: int(clause.Position.Line),
-		Column: int(clause.Position.Column), Rule: clause.Rule, Decides: []string{}}
+	file, at := subject.Place(clause.Position)
+	out := Coverage{Policy: subject.Name(), File: file, Line: int(at.Line), Column: int(at.Column), Rule: clause.Rule,
+		Decides: []string{}}
 	less := subject.Without(clause)
 	for i := range s.tests {
 		t := &s.tests[i]
