@@ -19,6 +19,7 @@ type composer struct {
 	files  map[*Declaration]string
 	broken map[*Declaration]bool // those with mistakes
 	done   map[*Declaration]*composition
+	bytes  int // how much was put in the place of includes, of [MaxIncluded]
 }
 
 // composition is the result for one declaration.
@@ -63,6 +64,9 @@ func (c *composer) compose(d *Declaration, path []*Declaration) *composition {
 		clauses, mistakes := c.included(d, include, path)
 		made.mistakes = append(made.mistakes, mistakes...)
 		made.clauses = append(made.clauses[:len(made.clauses):len(made.clauses)], clauses...)
+		if slices.ContainsFunc(mistakes, func(one *Error) bool { return one.Limit != nil }) {
+			break
+		}
 		if len(made.clauses) > MaxClauses {
 			made.mistakes = append(made.mistakes, newError(c.files[d], include.Range, CodeLimit, "",
 				"include fewer policies",
@@ -96,7 +100,15 @@ func (c *composer) included(d *Declaration, include *Include, path []*Declaratio
 	if len(mistakes) > 0 {
 		return nil, mistakes
 	}
-	return substituted(made.clauses, target.Parameters, arguments, include.Range), nil
+	s := &substitution{target.Parameters, arguments, include.Range}
+	size := s.size(made.clauses)
+	if c.bytes+size > MaxIncluded {
+		return nil, Errors{newError(c.files[d], include.Range, CodeLimit, "", "include fewer or shorter policies",
+			"with what policy %s includes here, all policies include more than %d bytes", d.Name, MaxIncluded).
+			limited(ErrTooMuchIncluded)}
+	}
+	c.bytes += size
+	return s.clauses(made.clauses), nil
 }
 
 func (c *composer) target(name string) *Declaration {

@@ -152,6 +152,14 @@ func TestIncludesAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	Lint(Surroundings{}, file) // ends soon
+	text.Reset()               // what is short by itself is long with its argument in each place
+	fmt.Fprintf(&text, "policy p0(owner) { read :- sKeyIs(owner)%s. }\n", strings.Repeat(", sKeyIs(owner)", 60))
+	for i := 1; i < 30; i++ {
+		fmt.Fprintf(&text, "policy p%d includes p0(%q) { }\n", i, strings.Repeat("a", MaxString))
+	}
+	if _, err = composed(t, text.String()); !errors.Is(err, ErrTooMuchIncluded) {
+		t.Errorf("got %v, want %v", err, ErrTooMuchIncluded)
+	}
 	_, err = Parse("a.pol", []byte("policy a includes b"+strings.Repeat(", b", MaxIncludes)+" { }"))
 	if !errors.Is(err, ErrTooManyIncludes) {
 		t.Errorf("got %v, want %v", err, ErrTooManyIncludes)

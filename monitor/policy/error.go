@@ -17,6 +17,7 @@ const (
 	MaxArguments    = 16        // arguments of a predicate, parameters of a policy
 	MaxVariables    = 64        // variables in a clause
 	MaxIncludes     = 16        // policies that a policy includes by itself
+	MaxIncluded     = 4 << 20   // bytes that policies compiled together get from those that they include, about
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
 	DefaultSteps    = 64_000    // literals tried and facts looked at in one decision
 	sayingSteps     = 8_000     // the same while the words of a denial are looked for
@@ -32,6 +33,7 @@ var (
 	ErrTooManyArguments = errors.New("too many arguments")
 	ErrTooManyVariables = errors.New("clause has too many variables")
 	ErrTooManyIncludes  = errors.New("policy includes too many others")
+	ErrTooMuchIncluded  = errors.New("policies include too much")
 	ErrStringTooLong    = errors.New("string is too long")
 	ErrTooManySteps     = errors.New("decision takes too many steps")
 )

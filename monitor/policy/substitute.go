@@ -4,22 +4,43 @@ package policy
 
 import "slices"
 
-// substituted copies clauses with arguments in place of parameters. What is copied stands where
+// substitution copies clauses with arguments in place of parameters. What is copied stands where
 // the include stands.
-func substituted(clauses []*clauseSyntax, parameters []string, arguments []termSyntax, at Range) []*clauseSyntax {
-	s := &substitution{parameters, arguments, at}
+type substitution struct {
+	parameters []string
+	arguments  []termSyntax
+	at         Range
+}
+
+func (s *substitution) clauses(clauses []*clauseSyntax) []*clauseSyntax {
 	copies := make([]*clauseSyntax, len(clauses))
 	for i, clause := range clauses {
-		copies[i] = &clauseSyntax{position: at.From, end: at.To, head: clause.head, comments: clause.comments,
+		copies[i] = &clauseSyntax{position: s.at.From, end: s.at.To, head: clause.head, comments: clause.comments,
 			body: s.body(clause.body)}
 	}
 	return copies
 }
 
-type substitution struct {
-	parameters []string
-	arguments  []termSyntax
-	at         Range
+// size returns about how many bytes the text of the copies would have. It copies nothing.
+func (s *substitution) size(clauses []*clauseSyntax) (bytes int) {
+	for _, clause := range clauses {
+		bytes += len(" :- .") + s.sizeOf(clause.body)
+		for _, comment := range clause.comments {
+			bytes += len(comment)
+		}
+	}
+	return bytes
+}
+
+func (s *substitution) sizeOf(body []*literalSyntax) (bytes int) {
+	for _, l := range body {
+		bytes += len(l.name) + len("(), ") + s.sizeOf(l.left) + s.sizeOf(l.inner)
+		for _, argument := range append(l.arguments[:len(l.arguments):len(l.arguments)], l.conduit) {
+			argument = s.term(argument, nil)
+			bytes += len(argument.name) + len(argument.value.text) + len(`"", `)
+		}
+	}
+	return bytes
 }
 
 func (s *substitution) body(body []*literalSyntax) []*literalSyntax {
