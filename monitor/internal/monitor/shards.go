@@ -114,6 +114,9 @@ func (m *Monitor) ImportAnalysis(ctx context.Context, name, basis string, stored
 				if err != nil {
 					return nil, staleImport(err)
 				}
+				if result.Analyzed.After(begun) { // it would grant what policies allow only then
+					return nil, staleImport(fmt.Errorf("%w: its clock was ahead of this one", analysis.ErrStale))
+				}
 				if next, expires := result.NextExpiry(); expires && !next.After(begun) {
 					return nil, staleImport(fmt.Errorf("%w: some of its accesses have expired since", analysis.ErrStale))
 				}

@@ -7,6 +7,8 @@ package monitor
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/monitor/api"
@@ -57,6 +60,31 @@ func export(t *testing.T, m *Monitor) string {
 	}
 	path := filepath.Join(t.TempDir(), "work")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// clockOf returns the same work with another clock.
+func clockOf(t *testing.T, work string, now time.Time) string {
+	t.Helper()
+	whole, err := os.ReadFile(work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, rest, _ := bytes.Cut(whole[:len(whole)-sha256.Size], []byte("\n"))
+	var head workHead
+	if err := json.Unmarshal(line, &head); err != nil {
+		t.Fatal(err)
+	}
+	head.Now = now
+	if line, err = json.Marshal(head); err != nil {
+		t.Fatal(err)
+	}
+	content := slices.Concat(line, []byte("\n"), rest)
+	sum := sha256.Sum256(content)
+	path := filepath.Join(t.TempDir(), "work")
+	if err := os.WriteFile(path, append(content, sum[:]...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -165,6 +193,12 @@ func TestImportsThatAreRefused(t *testing.T) {
 	theirs, theirBasis := results(foreign)
 	if theirBasis != basis {
 		t.Fatalf("equal catalogs have the bases %s and %s", basis, theirBasis)
+	}
+	later, laterBasis := results(clockOf(t, foreign, time.Now().Add(time.Hour)))
+	var problem *api.Problem
+	if _, err := other.ImportAnalysis(t.Context(), "bare", laterBasis, later); !errors.As(err, &problem) ||
+		problem.Status != http.StatusConflict {
+		t.Errorf("of a clock that is ahead, at which policies may allow more: %v", err)
 	}
 	if _, err := other.ImportAnalysis(t.Context(), "bare", theirBasis, theirs); err != nil {
 		t.Errorf("the import of its own work: %v", err)
