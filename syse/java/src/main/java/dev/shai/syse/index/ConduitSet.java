@@ -14,6 +14,11 @@ public final class ConduitSet {
         half(conduit).set(conduit & Integer.MAX_VALUE);
     }
 
+    /** Removes a number. */
+    public void remove(int conduit) {
+        half(conduit).clear(conduit & Integer.MAX_VALUE);
+    }
+
     /** Whether a number is in the set. */
     public boolean contains(int conduit) {
         return half(conduit).get(conduit & Integer.MAX_VALUE);

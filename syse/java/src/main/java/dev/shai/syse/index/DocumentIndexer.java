@@ -10,7 +10,9 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -54,6 +56,7 @@ public final class DocumentIndexer {
     private final PrintStream log;
     private final LongConsumer progress;
     private final Map<Outcome, Long> outcomes = new EnumMap<>(Outcome.class);
+    private final List<Integer> vanished = new ArrayList<>();
     private final BlockingQueue<Item> queue = new ArrayBlockingQueue<>(QUEUE);
     private final AtomicReference<IOException> failure = new AtomicReference<>();
 
@@ -109,6 +112,11 @@ public final class DocumentIndexer {
         return outcomes;
     }
 
+    /** After {@link #run}: the documents that were not where they were listed. */
+    public synchronized List<Integer> vanished() {
+        return List.copyOf(vanished);
+    }
+
     private final class Enqueue implements DocumentTree.Visitor {
         @Override
         public void document(int conduit, Path file) throws IOException {
@@ -141,7 +149,7 @@ public final class DocumentIndexer {
     }
 
     private void index(Item item) {
-        try (Utf8Reader reader = open(item.file())) {
+        try (Utf8Reader reader = open(item)) {
             if (reader == null) {
                 return;
             }
@@ -166,11 +174,15 @@ public final class DocumentIndexer {
     }
 
     /** The document's text, or null when it cannot be read, which is recorded. */
-    private Utf8Reader open(Path file) {
+    private Utf8Reader open(Item item) {
+        Path file = item.file();
         try {
             return new Utf8Reader(Files.newInputStream(file), TEXT_LIMIT);
-        } catch (NoSuchFileException vanished) {
+        } catch (NoSuchFileException moved) {
             record(Outcome.VANISHED, file, "vanished");
+            synchronized (this) {
+                vanished.add(item.conduit());
+            }
         } catch (AccessDeniedException denied) {
             record(Outcome.UNREADABLE, file, "permission denied");
         } catch (IOException broken) {

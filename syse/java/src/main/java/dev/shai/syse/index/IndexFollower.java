@@ -76,7 +76,7 @@ public final class IndexFollower {
         int[] gone = known.without(present);
         Map<DocumentIndexer.Outcome, Long> outcomes = new EnumMap<>(DocumentIndexer.Outcome.class);
         if (!added.isEmpty()) {
-            outcomes.putAll(add(added));
+            outcomes.putAll(add(added, present));
         }
         index.delete(gone);
         if (!added.isEmpty() || gone.length > 0 || !index.isWhole()) {
@@ -86,13 +86,21 @@ public final class IndexFollower {
         return new Step(outcomes, gone.length, looking);
     }
 
-    private Map<DocumentIndexer.Outcome, Long> add(Map<Integer, Path> added)
+    /**
+     * Adds documents. What has moved meanwhile, as a document does when its class changes, leaves
+     * {@code present}: the next step looks for it.
+     */
+    private Map<DocumentIndexer.Outcome, Long> add(Map<Integer, Path> added, ConduitSet present)
             throws IOException, InterruptedException {
         LongConsumer unreported = count -> {};
         DocumentIndexer indexer =
                 new DocumentIndexer(index, (conduit, own) -> own, log, unreported);
-        return indexer.run(
-                visitor -> visitAll(added, visitor), Math.min(threads, 1 + added.size() / SHARE));
+        Map<DocumentIndexer.Outcome, Long> outcomes =
+                indexer.run(
+                        visitor -> visitAll(added, visitor),
+                        Math.min(threads, 1 + added.size() / SHARE));
+        indexer.vanished().forEach(present::remove);
+        return outcomes;
     }
 
     private static void visitAll(Map<Integer, Path> added, DocumentTree.Visitor visitor)

@@ -76,6 +76,21 @@ class IndexFollowerTest {
         assertTrue(restarted().isEmpty(), "the index says what it has");
     }
 
+    /** Facts and choices move documents to other folders at any time, with their numbers. */
+    @Test
+    void whatIsNotWhereItWasListedIsLookedForAgain() throws Exception {
+        Path moved = documents.path().resolve("1");
+        Files.createSymbolicLink(moved, folder.resolve("elsewhere"));
+        try (IndexBuild build = IndexBuild.continued(index, 2)) {
+            IndexFollower follower = new IndexFollower(build, documents.path(), 2, System.err);
+            assertEquals(1, follower.step().outcomes().get(DocumentIndexer.Outcome.VANISHED));
+            Files.delete(moved);
+            add(1);
+            follower.step();
+            assertEquals(Set.of(1), found());
+        }
+    }
+
     @Test
     void randomChangesGiveTheIndexOfANewBuild() throws Exception {
         long seed = System.nanoTime();
