@@ -125,5 +125,6 @@ func (p *Pipeline) forgetOutdated(concerns func(user string) bool, now time.Time
 				v.tellForgotten(holds, wire.Truncate(err.Error(), wire.ReasonMax))
 			}
 		}
+		v.dropEnded(now)
 	}
 }

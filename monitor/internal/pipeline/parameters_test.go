@@ -178,6 +178,9 @@ func TestSessionsEndWithTheirWindow(t *testing.T) {
 	if told := to.Since(); !slices.Contains(told, "forget bob de flags 1") || !slices.Contains(told, "end 7") {
 		t.Errorf("the supervisor was told %q", told)
 	}
+	if len(v.told) != 0 {
+		t.Errorf("%d sets of the former window are kept for ever", len(v.told))
+	}
 }
 
 // A supervisor that reports a binding to an instance that its user is no more has its session ended.

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"maps"
 	"time"
 
 	"shai.dev/monitor/internal/supervision"
@@ -67,6 +68,16 @@ func (v *supervised) forget(key keyed) {
 		v.told[instance] = toldSet{holds: last.holds, forgotten: true}
 	}
 	delete(v.current, key)
+}
+
+// dropEnded drops what is kept of forgotten sets whose window has ended by an instant: no binding to them
+// is accepted any more, and there is another one for each user and window.
+func (v *supervised) dropEnded(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.told, func(_ string, last toldSet) bool {
+		return last.forgotten && !last.holds.ends.IsZero() && !last.holds.ends.After(now)
+	})
 }
 
 // tellInForce tells of the set in force of an instance, unless the supervisor has it. If there
