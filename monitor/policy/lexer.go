@@ -185,8 +185,8 @@ func nameLength(text string) int {
 	return length
 }
 
-// IsName reports whether a text is one name of the language, such as that of a relation: a small letter, then letters,
-// digits, `_` and hyphens between them.
+// IsName reports whether a text is one name of the language, such as that of a relation: a small letter, then
+// letters, digits, `_` and hyphens between them.
 func IsName(text string) bool {
 	return text != "" && text[0] >= 'a' && text[0] <= 'z' && nameLength(text) == len(text) &&
 		!strings.HasPrefix(text, LibraryPrefix)

@@ -31,7 +31,8 @@ func TestNamedPipesAreRefused(t *testing.T) {
 		"policy check " + pipe("p.pol"), "policy check " + pipe("m.yaml"), "policy lint " + pipe("p.pol"),
 		"policy lint " + directory, "policy format " + pipe("p.pol"), "policy test " + pipe("p_test.yaml"),
 		"policy eval " + pipe("p.pol"), "policy eval --facts " + pipe("f.jsonl") + " " + rule,
-		"policy compare " + pipe("p.pol") + " " + rule, "explain -f " + pipe("m.yaml") + " --conduit /x --principal bob",
+		"policy compare " + pipe("p.pol") + " " + rule,
+		"explain -f " + pipe("m.yaml") + " --conduit /x --principal bob",
 		"analyze -f " + directory, "apply -f " + pipe("m.yaml"),
 		"analyze import " + pipe("m.yaml"), "report " + pipe("f.jsonl"),
 	} {

@@ -250,7 +250,8 @@ func (s *State) Members(class uint32) []uint32 { return s.conduits.members(class
 // Principals lists all that may have a key, sorted.
 func (s *State) Principals() []string {
 	names := slices.Collect(maps.Keys(s.rules.principals))
-	s.Lookup(policy.Pattern{Conduit: knownfacts.Population, Relation: knownfacts.Key, Arguments: []policy.Value{{}, {}}},
+	s.Lookup(policy.Pattern{Conduit: knownfacts.Population, Relation: knownfacts.Key,
+		Arguments: []policy.Value{{}, {}}},
 		func(fact policy.Fact) bool {
 			names = append(names, fact.Arguments[0].Text())
 			return true

@@ -59,7 +59,8 @@ func (c *Checker) Check(conduit, relation string, tuple policy.Tuple) error {
 	var err error
 	switch values := tuple.Values(); {
 	case !policy.IsName(relation):
-		return fmt.Errorf("%.80q is no name of a relation: no policy can ask for it; write small letters, digits, - and _", relation)
+		return fmt.Errorf("%.80q is no name of a relation: no policy can ask for it; write small letters, digits, - and _",
+			relation)
 	case conduit == Regions && relation == Prefix:
 		err = c.region(values)
 	case conduit == Population && relation == Key:

@@ -185,8 +185,8 @@ func (p *Project) instancesOf(plan *analysis.Plan, principal, region string, now
 	error) {
 	if task, is := strings.CutPrefix(principal, "task/"); is {
 		if parameters, _ := plan.Parameters(task); len(parameters) > 0 {
-			return nil, fmt.Errorf("task %s of pipeline %s runs for users (%s), none by itself; name a user as the principal", task,
-				plan.Pipeline, strings.Join(parameters, ", "))
+			return nil, fmt.Errorf("task %s of pipeline %s runs for users (%s), none by itself; name a user as the principal",
+				task, plan.Pipeline, strings.Join(parameters, ", "))
 		}
 		instance, err := p.instance(plan, task, "", "", now)
 		return []analysis.Instance{instance}, err

@@ -15,7 +15,8 @@ import (
 // Without O_NONBLOCK, this test does not end.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	directory := t.TempDir()
-	file, pipe, link := filepath.Join(directory, "file"), filepath.Join(directory, "pipe"), filepath.Join(directory, "link")
+	file, pipe := filepath.Join(directory, "file"), filepath.Join(directory, "pipe")
+	link := filepath.Join(directory, "link")
 	if err := os.WriteFile(file, []byte("read :- true.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
