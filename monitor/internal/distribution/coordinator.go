@@ -84,6 +84,7 @@ type coordinator struct {
 	results [][]byte
 	done    int
 	bytes   int
+	coming  int64 // bytes that are being read
 	failure error
 	ended   bool
 }
@@ -111,7 +112,13 @@ func (c *coordinator) takeResult(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("expected one of %d shards", c.work.Shards), http.StatusBadRequest)
 		return
 	}
-	result, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResults))
+	if !c.receive(r.ContentLength) {
+		http.Error(w, fmt.Sprintf("expected results of %d bytes at most, with their length", maxResults),
+			http.StatusRequestEntityTooLarge)
+		return
+	}
+	defer c.received(r.ContentLength)
+	result, err := io.ReadAll(r.Body) // as long as it says
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -125,6 +132,24 @@ func (c *coordinator) takeResult(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// receive admits so many bytes, if with those that are being read they are not too many: results that
+// come at the same time take no more memory than all of them may.
+func (c *coordinator) receive(length int64) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if length < 0 || length > maxResults-c.coming {
+		return false
+	}
+	c.coming += length
+	return true
+}
+
+func (c *coordinator) received(length int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.coming -= length
 }
 
 // keep keeps the first result of a shard, and compares others with it.

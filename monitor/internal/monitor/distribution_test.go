@@ -10,10 +10,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +26,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/distribution"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // identities makes an authority, and the directories of a coordinator and of a worker.
@@ -223,4 +227,57 @@ func TestResultsThatAreRefused(t *testing.T) {
 	if results, err := <-d.results, <-d.errors; err == nil || results != nil {
 		t.Errorf("it goes on: %v", err)
 	}
+}
+
+// Results that come at the same time take no more memory than all results may.
+func TestResultsThatAreTooLarge(t *testing.T) {
+	m, _ := bareMonitor(t)
+	d := distribute(t, m)
+	own := filepath.Join(d.worker, distribution.Own)
+	certificate, err := tls.LoadX509KeyPair(own, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(d.worker, distribution.Authority))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13,
+		RootCAs: roots, Certificates: []tls.Certificate{certificate}}}}
+	t.Cleanup(client.CloseIdleConnections)
+	send := func(length int64, body io.Reader) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+d.address+"/shards/1/2", body)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		request.ContentLength = length
+		response, err := client.Do(request)
+		if err != nil {
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	large, written := io.Pipe()
+	t.Cleanup(func() { _ = written.Close() })
+	if status := send(1<<30+1, large); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("more than all may have: %d", status)
+	}
+	if status := send(-1, io.MultiReader(strings.NewReader("x"))); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("of unknown length: %d", status)
+	}
+	slow, end := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { ended <- send(1<<30, slow) }()
+	waiting.Until(t, "there is no room beside it", func() bool {
+		return send(1, strings.NewReader("x")) == http.StatusRequestEntityTooLarge
+	})
+	_ = end.CloseWithError(io.ErrUnexpectedEOF)
+	<-ended
+	waiting.Until(t, "there is room again", func() bool {
+		return send(1, strings.NewReader("x")) == http.StatusBadRequest
+	})
 }
