@@ -46,6 +46,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("shai-benchmark", "exceeded"): "The demo's Benchmark has no thresholds.",
     ("shai-benchmark", "failed"): _SOUND,
     ("shai-benchmark", "violations"): _SOUND,
+    ("shai-benchmark", "accesses"): "The demo's support is refused nothing while it is measured.",
     ("shai-benchmark", "overheads"): _NO_INTERVAL,
     ("shai-operator", "errors"): _SOUND,
     ("shai-operator", "failures"): _SOUND,

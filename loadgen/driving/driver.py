@@ -122,10 +122,15 @@ def serve(orders: Iterable[str | bytes], answers: IO[str], people: Population, d
     def users() -> dict[tuple[str, str], int]:
         return {labels: runner.user_count for labels, runner in running.items()}
 
-    with exporting.served(TallyCollector(tally, users), discovery, _warn):
+    with exporting.served(TallyCollector(tally, users), discovery, _warn) as exporter:
         print("ready", file=answers, flush=True)
         for line in orders:
-            print(run(Order.read(line), people, tally, running).plain(), file=answers, flush=True)
+            order = Order.read(line)
+            outcome = run(order, people, tally, running)
+            if order.desk is not None or order.interests is not None:
+                # It happens once, and this process may be ended as soon as it has answered.
+                exporter.await_last_scrape(exporting.LAST_SCRAPE_SECONDS)
+            print(outcome.plain(), file=answers, flush=True)
 
 
 def _warn(text: str) -> None:

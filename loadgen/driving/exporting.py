@@ -40,6 +40,10 @@ _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
+LAST_SCRAPE_SECONDS = 20.0
+"""How long a process waits until Prometheus knows what it has counted last."""
+
+
 class AnnouncementError(LoadgenError):
     """Prometheus cannot be told of this process; the text says why."""
 

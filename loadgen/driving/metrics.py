@@ -303,7 +303,7 @@ class TallyCollector(Collector):
     def counted(self) -> int:
         """How many requests have been counted."""
         return sum(
-            series.queries.total() + series.sessions.total() + series.violations
+            sum(getattr(series, name).total() for name in _COUNTERS) + series.violations
             for series in self._tally.series.values()
         )
 

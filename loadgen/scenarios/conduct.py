@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from loadgen.scenarios.targets import Target
     from loadgen.thresholds import Threshold
 
-_LAST_SCRAPE_SECONDS = 20.0
 _LAST_REPORT_SECONDS = 60.0
 _LINE_SECONDS = 10
 """How often progress is told where it cannot be overwritten."""
@@ -230,7 +229,7 @@ class Conductor:
         if self._setting is not None and self._environment.runner is not None:
             self._environment.runner.quit()
         try:
-            self._exporter.await_last_scrape(_LAST_SCRAPE_SECONDS)
+            self._exporter.await_last_scrape(exporting.LAST_SCRAPE_SECONDS)
         finally:
             self._exporting.close()
 

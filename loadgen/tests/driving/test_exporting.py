@@ -182,6 +182,15 @@ def test_it_waits_until_the_last_counts_are_read(tmp_path: Path) -> None:
         assert 'result="ok",scenario="spike"} 2.0' in late.get()
 
 
+@pytest.mark.parametrize("counter", ["queries", "sessions", "accesses", "topics", "advertisements"])
+def test_it_waits_for_counts_of_every_kind(tmp_path: Path, counter: str) -> None:
+    tally = Tally()
+    with served(TallyCollector(tally, dict), Discovery(tmp_path), print) as exporter:
+        scrape(exporter.port)
+        getattr(tally["spike", "syse", ""], counter)[OK] += 1
+        assert not exporter.await_last_scrape(0.0)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root takes a port below 1024")
 def test_no_ordinary_user_can_answer_in_place_of_root(tmp_path: Path) -> None:
     with served(TallyCollector(Tally(), dict), Discovery(tmp_path), print) as exporter:
