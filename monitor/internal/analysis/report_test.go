@@ -115,7 +115,7 @@ func TestExitsAreSuggestedBeforeReaders(t *testing.T) {
 // are granted, not what is undecided, and not what a policy on trial forbids.
 func TestWarnings(t *testing.T) {
 	const (
-		others  = `policy index { update :- sKeyIs("task/other"). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`
+		others  = `policy index { update :- sKeyIs("task/index-follower"). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`
 		address = `policy index { update :- sIpIs("127.0.0.1"). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`
 	)
 	for _, test := range []struct {
@@ -125,7 +125,7 @@ func TestWarnings(t *testing.T) {
 		warning    string
 	}{
 		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1},
-			"indexer may write nothing of index: only task/other "},
+			"indexer may write nothing of index: only task/index-follower "},
 		{"on trial", others, catalog.Audit, Tally{Expected: 1, Refused: 1}, ""},
 		{"it depends on the address", address, catalog.Enforce, Tally{Expected: 1, Undecided: 1}, ""},
 	} {
