@@ -25,15 +25,23 @@ policy diary(owner) {
 }
 """
 _SESSION = "policy session(name, region) { read :- sKeyIs(name), sRegionIs(region). }"
-_READS = "import sys\nfor name in sys.argv[1:]:\n  try: open(name).read()\n  except OSError: pass\n"
+_READS = """\
+import sys
+for name in sys.argv[1:]:
+  try: print(name, open(name).read())
+  except OSError as refused: print(name, refused.strerror)
+"""
 _FIRST_USER, _USERS = 3_000_000, 20
 
 
 class Diaries:
     """The monitor. Its task ``courier`` may read what is alice's, and tries to read all documents."""
 
-    def __init__(self, base: Path, *, friends: Iterable[str], documents: Iterable[str], port: int = 0) -> None:
+    def __init__(
+        self, base: Path, *, friends: Iterable[str], documents: Iterable[str], port: int = 0, mode: str = "shai"
+    ) -> None:
         self.base = base
+        self.mode = mode
         self.documents = list(documents)
         self.link = base / "state/page-link"
         self._friends = list(friends)
@@ -101,7 +109,7 @@ class Diaries:
              "task": "worker"},
         ]  # fmt: skip
         pipeline = {
-            "mode": "shai", "revocation": "lazy", "tasks": ["worker", "courier"], "conduits": conduits,
+            "mode": self.mode, "revocation": "lazy", "tasks": ["worker", "courier"], "conduits": conduits,
             "expect": [{"task": "worker", "from": {
                 "conduit": "population", "says": "home", "parameters": ["user", "region"]}}],
         }  # fmt: skip
