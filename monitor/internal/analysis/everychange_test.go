@@ -3,7 +3,10 @@
 package analysis
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +39,17 @@ var pieces = []string{
 	`timeIs(T), add(U, T, 86400), "when" says starts-at(V), lt(V, U)`, `isAsRestrictive(this.read, this.update)`,
 	`cIdExists(1)`, `hasPol(1, P), isAsRestrictive(P.read, this.read)`, `cKindIs(file)`,
 	`each in "deny" says none-of(_D) { true }`,
+	`sKeyIs(K), "/log" says access(K, this, _)`, `"/log"@_ says access(owner, _, T), timeIs(N), le(T, N)`,
+	`"/log"@O says access(_, this, _), ge(O, 80)`, `sKeyIs(K), each in "/log" says access(D, _, _) { neq(D, K) }`,
+}
+
+// A piece that does not compile would never be drawn.
+func TestPiecesAreClauses(t *testing.T) {
+	for _, piece := range pieces {
+		if _, err := policy.CompileText("piece", []byte("policy p(owner) { read :- "+piece+". }")); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func body(rt *rapid.T) string {
@@ -80,9 +94,13 @@ type world struct {
 	c      *catalog.Catalog
 	now    time.Time
 	r      *Result
+	files  *catalog.View // nil: documents have no files, and so neither change nor go
+	data   string        // where the files are
+	log    []policy.Fact // the entries that the log has
 }
 
-var worldDocuments = []string{"/one/a/1", "/one/a/2", "/one/b/1", "/two/a/1", "/two/b/1", "/two/c/1"}
+var worldDocuments = []string{"/one/a/1", "/one/a/2", "/one/b/1", "/two/a/1", "/two/b/1",
+	`/two/c/says # is-blocked(D) { neq(D, "x") }.`}
 
 // newWorld has documents under two policies, a pipe, a tuple of each user, and a connection.
 // Workers have a common taint or a random one.
@@ -93,7 +111,9 @@ func newWorld(t testing.TB, rt *rapid.T) *world {
 		return catalog.Rule{Set: "world/" + name, Kind: policy.FileConduit, Ingress: true, Path: "/" + name + "/{owner}/**",
 			Policy: catalog.Reference{Policy: name, Arguments: arguments}}
 	}
-	w.bundle.Rules = []catalog.Rule{documents("one"), documents("two"), {Set: "world/notes", Kind: policy.TupleConduit,
+	log := catalog.Rule{Set: "world/log", Kind: policy.FileConduit, Path: "/log", Type: "access-log",
+		Policy: catalog.Reference{Policy: "closed"}}
+	w.bundle.Rules = []catalog.Rule{documents("one"), documents("two"), log, {Set: "world/notes", Kind: policy.TupleConduit,
 		Path: "note:{owner}", Policy: catalog.Reference{Policy: "notes", Arguments: arguments}}}
 	taint := rapid.SampledFrom([]string{
 		`policy p(owner, region) { read :- sKeyIs(owner), sRegionIs(region). ` + exit + ` }`,
@@ -140,8 +160,50 @@ func newWorld(t testing.TB, rt *rapid.T) *world {
 	if rapid.Bool().Draw(rt, "derived") {
 		w.derive()
 	}
+	for i := range 2 { // a document's owner may close and open it, and c may do so with all
+		for _, name := range []string{"one", "two"} {
+			reference := catalog.Reference{Policy: name, Arguments: arguments}
+			w.bundle.Rules[i].Choices = append(w.bundle.Rules[i].Choices, catalog.Choice{By: "{owner}", Policy: reference},
+				catalog.Choice{By: "c", Policy: reference})
+		}
+	}
 	w.c = newCatalog(t, w.bundle)
+	if rapid.Bool().Draw(rt, "files") {
+		w.keepFiles(t)
+	}
 	return w
+}
+
+// keepFiles gives documents files.
+func (w *world) keepFiles(t testing.TB) {
+	root, err := os.MkdirTemp(t.TempDir(), "files")
+	if err == nil {
+		w.data = filepath.Join(root, "data")
+		for _, name := range worldDocuments {
+			err = errors.Join(err, w.write(name))
+		}
+		var failed error
+		w.files, failed = w.c.AttachView(w.data, filepath.Join(root, "view"))
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+}
+
+// write puts a new file in the place of a document's.
+func (w *world) write(name string) error {
+	file := filepath.Join(w.data, name)
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file+".new", nil, 0o600),
+		os.Rename(file+".new", file))
+}
+
+// close ends the catalog.
+func (w *world) close() {
+	if w.files != nil {
+		_ = w.files.Close()
+	}
+	_ = w.c.Close()
 }
 
 // derive gives workers a role and a shift.
@@ -211,7 +273,7 @@ func (w *world) must(change *catalog.Change, err error) *catalog.Change {
 func (w *world) step() (what string) {
 	options := Options{Now: w.now, Limit: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(w.rt, "limit")}
 	var err error
-	switch rapid.IntRange(0, 9).Draw(w.rt, "step") {
+	switch rapid.IntRange(0, 12).Draw(w.rt, "step") {
 	case 0:
 		_, change, failed := w.c.Register([]string{rapid.SampledFrom(worldDocuments).Draw(w.rt, "document")})
 		w.r, _, err = w.r.Update(w.rt.Context(), w.must(change, failed), options)
@@ -231,14 +293,28 @@ func (w *world) step() (what string) {
 		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
 		what = "policy " + w.bundle.Policies[at].Name
 	case 3: // of a task that only writes what it has written
-		task := w.plan.Tasks[0]
 		choices := [][]string{{"one"}, {"two", "notes"}, {"one", "two", "notes", "pipe"}}
-		task.Reads = rapid.SampledFrom(choices).Draw(w.rt, "reads")
 		plan := *w.plan
-		plan.Tasks = append([]Task{task}, w.plan.Tasks[1:]...)
+		plan.Tasks = slices.Clone(plan.Tasks)
+		task := &plan.Tasks[rapid.IntRange(0, 1).Draw(w.rt, "task")]
+		task.Reads = rapid.SampledFrom(choices).Draw(w.rt, "reads")
 		w.plan = &plan
 		w.r, err = Run(w.rt.Context(), w.plan, w.c.State(), options)
-		what = "task indexer"
+		what = "task " + task.Name
+	case 4:
+		change, chosen := w.choose()
+		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		what = chosen
+	case 5:
+		change := w.logged()
+		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		what = fmt.Sprintf("log: added %v, removed %v", change.Added, change.Removed)
+	case 6:
+		if w.files != nil {
+			change, ingested := w.ingest()
+			w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+			what = ingested
+		}
 	default:
 		change := w.must(w.c.AtOnce().ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
 		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
@@ -248,6 +324,56 @@ func (w *world) step() (what string) {
 		w.rt.Fatal(err)
 	}
 	return what + fmt.Sprintf(" (limit %d)", options.Limit)
+}
+
+// choose gives a document the policy that somebody has chosen who may.
+func (w *world) choose() (change *catalog.Change, what string) {
+	name := rapid.SampledFrom(worldDocuments).Draw(w.rt, "chosen")
+	item, ok := w.c.Item(name)
+	if !ok {
+		return &catalog.Change{Before: w.c.State(), After: w.c.State()}, "no choice"
+	}
+	choice := rapid.SampledFrom(item.Choices).Draw(w.rt, "choice")
+	return w.must(w.c.Choose(name, choice.By, choice.Policy, item.Nonce)), fmt.Sprintf("%s has %s", name, choice.Policy)
+}
+
+// logged adds entries to the log, or cuts off its last ones.
+func (w *world) logged() *catalog.Change {
+	kept := rapid.IntRange(0, len(w.log)).Draw(w.rt, "kept")
+	removed := slices.Clone(w.log[kept:])
+	w.log = w.log[:kept]
+	var added []policy.Fact
+	for range rapid.IntRange(0, 3).Draw(w.rt, "entries") {
+		when := now.Add(time.Duration(rapid.IntRange(0, 9).Draw(w.rt, "hours")) * 12 * time.Hour)
+		added = append(added, policy.Fact{Conduit: "/log", Relation: "access", Positioned: true,
+			Offset: int64(40 * (len(w.log) + len(added))), Arguments: []policy.Value{
+				policy.String(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.rt, "person")),
+				policy.String(rapid.SampledFrom(worldDocuments).Draw(w.rt, "document")), policy.Time(when)}})
+	}
+	w.log = append(w.log, added...)
+	return w.must(w.c.AtOnce().ChangeLog(removed, added))
+}
+
+// ingest catalogues documents of which some are new, some have changed and some are gone.
+func (w *world) ingest() (change *catalog.Change, what string) {
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(worldDocuments), 1, 3, rapid.ID).Draw(w.rt, "ingested")
+	for _, name := range names {
+		err := os.Remove(filepath.Join(w.data, name))
+		if rapid.Bool().Draw(w.rt, "there") {
+			err = w.write(name)
+		}
+		if err != nil && !os.IsNotExist(err) {
+			w.rt.Fatal(err)
+		}
+	}
+	done, err := w.files.Ingest(names)
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	if change = done.Change; change == nil {
+		change = &catalog.Change{Before: w.c.State(), After: w.c.State()}
+	}
+	return change, fmt.Sprintf("ingested: new %v, other content %v, gone %v", done.Added, done.Renewed, done.Removed)
 }
 
 // finish answers what the limits have left.
@@ -260,12 +386,12 @@ func (w *world) finish() {
 	}
 }
 
-// After each change of facts, policies, documents, tasks or the clock, the accesses that were
+// After each change of facts, entries of a log, policies, documents, choices, tasks or the clock, the accesses that were
 // followed are those of a full run. What a limit has left is never an access too many.
 func TestEveryChangeEqualsAFullRun(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rt)
-		defer w.c.Close()
+		defer w.close()
 		if _, _, err := w.c.Register(rapid.SliceOfDistinct(rapid.SampledFrom(worldDocuments), rapid.ID).Draw(rt,
 			"documents")); err != nil {
 			rt.Fatal(err)
