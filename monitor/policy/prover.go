@@ -90,7 +90,7 @@ type failure struct {
 	literal   *literal
 	owner     Rule
 	clause    *clause
-	remaining int // literals of the clause still to show, this one included
+	remaining int // literals of the clause still to show, this one included, exclusions after it not
 	bindings  []Value
 	breaking  breaking // of an each
 }
@@ -290,18 +290,28 @@ func (p *prover) prove(body []literal, i int, done func() bool) bool {
 		return true
 	}
 	if !matched {
-		p.note(l, len(body)-i)
+		p.note(l, body[i+1:])
 	}
 	p.undo(start)
 	return false
 }
 
-// note records a literal that did not hold, if it came nearer than earlier ones. Of two
-// that came equally near, it prefers a missing fact, since that can be remedied.
-func (p *prover) note(l *literal, remaining int) {
+// note records a literal that did not hold, before others, if it came nearer than earlier ones. Of
+// two that came equally near, it prefers a missing fact, since that can be remedied. Exclusions that
+// follow do not count: they hold for most.
+func (p *prover) note(l *literal, following []literal) {
+	if p.nesting > 0 {
+		return
+	}
+	remaining := 1
+	for i := range following {
+		if !following[i].isEach() {
+			remaining++
+		}
+	}
 	nearer := p.failure.literal == nil || remaining < p.failure.remaining ||
 		remaining == p.failure.remaining && l.op == opSays && p.failure.literal.op != opSays
-	if p.nesting > 0 || !nearer {
+	if !nearer {
 		return
 	}
 	p.failure.literal, p.failure.owner, p.failure.clause, p.failure.remaining = l, p.owner, p.clause, remaining

@@ -41,7 +41,7 @@ var wordsOf = [operations]struct{ body, admits, refuses string }{
 	opNewLength:   {`cNewLenIs(7)`, asWritten, ""},
 	opInternal:    {`cIsInternal()`, "anybody between the pipeline's tasks", "this is another conduit"},
 	opHasPolicy:   {`hasPol(1, P)`, asWritten, ""},
-	opContentType: {`cTypeIs("t")`, asWritten, "this is another conduit"},
+	opContentType: {`cTypeIs("t")`, "anybody through a conduit of type t", "this is another conduit"},
 	opAtLeast:     {`isAsRestrictive(read, this.read)`, asWritten, ""},
 	opSays:        {`"c" says t("bob")`, `anybody, where "c" lists bob as t`, `"c" does not list bob as t`},
 	opWillsay:     {`"c" willsay t("bob")`, asWritten, ""},
