@@ -4,7 +4,6 @@ package policy
 
 import (
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -147,11 +146,10 @@ func writeText() *rapid.Generator[string] {
 			return fmt.Sprintf("%s willsay f(%s)", written, one)
 		case 5:
 			return fmt.Sprintf("%s@%s willsay f(%s)", written, offset, one)
-		case 6:
-			return fmt.Sprintf("each in %s willsay f(E) { %s }", written, condition().Draw(t, "condition"))
-		case 7:
-			return fmt.Sprintf("each in %s@1..%s willsay f(E) { %s }", written, rapid.SampledFrom([]string{"2",
-				"3"}).Draw(t, "to"), condition().Draw(t, "condition"))
+		case 6, 7:
+			places := rapid.SampledFrom([]string{"", "", "@1..2", "@1..3"}).Draw(t, "places")
+			of := rapid.SampledFrom([]string{"f(E)", "g(F, E)", `g("a", E)`, "g(E, E)"}).Draw(t, "tuples")
+			return fmt.Sprintf("each in %s%s willsay %s { %s }", written, places, of, condition().Draw(t, "condition"))
 		case 8:
 			return rapid.SampledFrom([]string{"cCurrLenIs(", "cNewLenIs("}).Draw(t, "length") + rapid.SampledFrom(
 				[]string{one, "V", "1", "2"}).Draw(t, "bytes") + ")"
@@ -224,7 +222,10 @@ func bodyText() *rapid.Generator[string] {
 	})
 }
 
-var atPlace = regexp.MustCompile(`@\S+`)
+var (
+	atPlace = regexp.MustCompile(`@\S+`)
+	inPlace = regexp.MustCompile(`"(l/a|l/b|l/r|p)"`)
+)
 
 // weakened draws a conjunction that says part of what body says.
 func weakened(body string) *rapid.Generator[string] {
@@ -240,8 +241,16 @@ func weakened(body string) *rapid.Generator[string] {
 				literal.name = rapid.SampledFrom(relationNames).Draw(t, "other relation")
 			}
 			if literal.offset != nil && rapid.IntRange(0, 2).Draw(t, "another place?") == 0 {
-				other := rapid.SampledFrom([]string{"", "@1", "@O", "@1..2", "@1..3"}).Draw(t, "other place")
+				others := []string{"", "@1", "@2", "@O"}
+				if literal.rangeEnd != nil {
+					others = []string{"", "@1..2", "@1..3"}
+				}
+				other := rapid.SampledFrom(others).Draw(t, "other place")
 				kept = append(kept, atPlace.ReplaceAllString(literal.String(), other))
+			} else if literal.form == saysForm && rapid.IntRange(0, 5).Draw(t, "another conduit?") == 0 {
+				kept = append(kept, inPlace.ReplaceAllString(literal.String(), `"p"`))
+			} else if literal.form == eachForm && rapid.IntRange(0, 3).Draw(t, "fewer tuples?") == 0 {
+				kept = append(kept, strings.Replace(literal.String(), "g(F, ", `g("a", `, 1))
 			} else if literal.form == eachForm && rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
 				kept = append(kept, strings.Replace(literal.String(), "{", "{ "+condition().Draw(t, "more")+",", 1))
 			} else if rapid.IntRange(0, 3).Draw(t, "keep?") > 0 {
@@ -339,37 +348,4 @@ func baseOf(facts []Fact) *FactBase {
 		}
 	}
 	return base
-}
-
-// writes are what may be written; nil: the monitor has not read it.
-var writes = []*Update{
-	nil,
-	{NewLength: 2, Facts: []Fact{{Relation: "f", Arguments: []Value{String("a")}, Positioned: true, Offset: 1}}},
-	{NewLength: 3, Facts: []Fact{{Relation: "f", Arguments: []Value{String("b")}, Positioned: true, Offset: 1},
-		{Relation: "f", Arguments: []Value{String("a")}, Positioned: true, Offset: 2}}},
-	{},
-	{NewLength: 1, Facts: []Fact{{Relation: "f", Arguments: []Value{Integer(2)}},
-		{Relation: "g", Arguments: []Value{String("a"), String("b")}}}},
-}
-
-// flows are all sessions, targets and clocks of the small vocabulary.
-func flows() []Environment {
-	var all []Environment
-	for _, principal := range append([]string{""}, people...) {
-		for _, region := range append([]string{""}, regions...) {
-			for i, now := range instants {
-				address := netip.AddrFrom4([4]byte{10, byte(i), 0, 1})
-				kind := []ConduitKind{ConnectionConduit, PipeConduit, DescriptorConduit}[(i+len(all))%3]
-				all = append(all, Environment{
-					Session: &Session{Principal: principal, Region: region, IP: address},
-					Now:     now.Add(-time.Second * time.Duration(len(all)%2)),
-					Update:  writes[len(all)%len(writes)],
-					Target: &Conduit{ID: int64(len(all) % 3), Name: []string{"egress", "x"}[len(all)%2], Kind: kind,
-						Internal: len(all)%5 == 0, Type: []string{"", "access-log"}[len(all)/2%2],
-						Length: int64(len(all) % 3), Measured: len(all)%4 > 0},
-				})
-			}
-		}
-	}
-	return all
 }
