@@ -168,3 +168,12 @@ func TestNearestNamesTheStateThatWouldDo(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A session has one name, so a case with two is none.
+func TestNobodyHasTwoNames(t *testing.T) {
+	first := mustBind(t, `read :- sKeyIs("alice"), sKeyIs("bob").`)
+	compared := CompareRules(first.Read("x"), mustBind(t, `read :- sKeyIs("carol").`).Read("x"), nil)
+	if compared[0].Implied || compared[0].Witness != nil {
+		t.Errorf("%+v", compared[0])
+	}
+}

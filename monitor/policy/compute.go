@@ -26,7 +26,11 @@ func compute(op operation, x, y, z Value) (values [3]Value, ok bool) {
 		z, ok = result(opSub, x, y)
 		ok = ok && confirms(op, x, y, z)
 	case y.kind == Wildcard && op == opSub:
-		y, ok = result(opAdd, x, z)
+		if z.kind == TimeValue {
+			y, ok = result(opAdd, z, x) // so many seconds after it
+		} else {
+			y, ok = result(opAdd, x, z)
+		}
 		ok = ok && confirms(op, x, y, z)
 	case z.kind == Wildcard && op == opSub:
 		z, ok = result(opSub, y, x)

@@ -111,7 +111,7 @@ func (w *witnessMaker) property(l *literal) bool {
 	term := l.arguments[0]
 	switch l.op {
 	case opKey:
-		w.identify(w.take(term, somebody).Text())
+		return w.identify(w.take(term, somebody).Text())
 	case opRegion:
 		w.Session.Region = w.take(term, somewhere).Text()
 	case opIP:
@@ -145,15 +145,12 @@ func (w *witnessMaker) name(term Value) bool {
 	return true
 }
 
-// identify authenticates the session: by a name, and by a second one as its key.
-func (w *witnessMaker) identify(name string) {
-	switch w.Session.Principal {
-	case "":
+// identify authenticates the session. It has one name: nothing gives it a key (docs/policies.md).
+func (w *witnessMaker) identify(name string) bool {
+	if w.Session.Principal == "" {
 		w.Session.Principal = name
-	case name:
-	default:
-		w.Session.Key = name
 	}
+	return w.Session.Principal == name
 }
 
 // state adds the fact that a literal asks for.

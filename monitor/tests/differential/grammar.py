@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from monitor.tests.differential.addresses import ADDRESSES, PREFIXES
 from monitor.tests.differential.syntax import (
     Anything,
     Body,
@@ -47,10 +48,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Session:
-    """Who asks, when; for an update also what kind the conduit is of. Empty or None: there is none."""
+    """Who asks, from where, when; for an update also what kind the conduit is of. Empty or None: there is none."""
 
     principal: str = ""
     region: str = ""
+    address: str = ""
     time: Time | None = None
     kind: str = "file"
 
@@ -91,7 +93,7 @@ class ClauseMaker:
 
     def literal(self, depth: int = 0) -> Body:
         kinds: list[Callable[[], Body]] = [self.given, self.given, self.says, self.says, self.says, self.compare]
-        kinds += [self.compare, self.compute, self.concat, self.vtype]
+        kinds += [self.compare, self.compute, self.concat, self.vtype, self.prefix]
         if depth == 0:
             kinds += [self.each, self.each]
         return self.draw.choice(kinds)()
@@ -99,10 +101,12 @@ class ClauseMaker:
     def given(self) -> Body:
         new: list[Variable] = []
         choice = self.draw.choice(
-            ("sKeyIs", "sKeyIs", "sRegionIs", "timeIs", *(("cNameIs", "cKindIs") if self.update else ()))
+            ("sKeyIs", "sKeyIs", "sRegionIs", "sIpIs", "timeIs", *(("cNameIs", "cKindIs") if self.update else ()))
         )
         if choice == "cKindIs":
             return Literal(choice, (self.draw.choice(KINDS),))
+        if choice == "sIpIs" and self.draw.random() < 0.3:
+            return Literal(choice, (self.draw.choice(ADDRESSES),))
         term = self.open(new)
         self.bound += new
         return Literal(choice, (term,))
@@ -128,7 +132,7 @@ class ClauseMaker:
             return Literal("eq", (left, right))
         if self.symbolic and self.bound:
             # Of two constants the answer is known: then nothing would follow from it.
-            others: tuple[Term, ...] = (*NUMBERS[:4], *TIMES, *self.bound)
+            others: tuple[Term, ...] = (*NUMBERS[:4], *TIMES, *PRINCIPALS[:2], *self.bound)
             sides: list[Term] = [self.draw.choice(self.bound), self.draw.choice(others)]
             self.draw.shuffle(sides)
             return Literal(name, tuple(sides))
@@ -154,6 +158,10 @@ class ClauseMaker:
             self.bound.append(new)
         return Literal("concat", tuple(terms))
 
+    def prefix(self) -> Body:
+        of = self.draw.choice(ADDRESSES) if self.draw.random() < 0.2 else self.known()
+        return Literal("ipPrefix", (of, self.draw.choice(PREFIXES)))
+
     def vtype(self) -> Body:
         # The second argument is a word; as a text it is written without quotes.
         return Literal("vType", (self.known(), self.draw.choice(("string", "integer", "time"))))
@@ -167,67 +175,18 @@ class ClauseMaker:
         return Each(of, condition)
 
 
-def clause(draw: random.Random, *, update: bool, symbolic: bool) -> tuple[Body, ...]:
-    maker = ClauseMaker(draw, update, symbolic)
+def clause(draw: random.Random, *, update: bool) -> tuple[Body, ...]:
+    maker = ClauseMaker(draw, update, symbolic=False)
     made = [maker.literal() for _ in range(draw.choice((1, 2, 2, 3, 3, 4)))]
     draw.shuffle(made)  # the order does not matter
     return used(tuple(made))
 
 
-def policy(draw: random.Random, name: str, *, symbolic: bool = False) -> Policy:
+def policy(draw: random.Random, name: str) -> Policy:
     def rule(*, update: bool) -> tuple[tuple[Body, ...], ...]:
-        return tuple(clause(draw, update=update, symbolic=symbolic) for _ in range(draw.choice((1, 1, 2, 3))))
+        return tuple(clause(draw, update=update) for _ in range(draw.choice((1, 1, 2, 3))))
 
     return Policy(name, rule(update=False), rule(update=True))
-
-
-def related(draw: random.Random, of: Policy, name: str) -> Policy:
-    """A policy that differs a little: often one of the two implies the other."""
-
-    def change(clauses: tuple[tuple[Body, ...], ...], *, update: bool) -> tuple[tuple[Body, ...], ...]:
-        changed = list(clauses)
-        at = draw.randrange(len(changed))
-        match draw.choice((0, 1, 2, 3, 3, 3, 4)):
-            case 0 if len(changed) > 1:
-                del changed[at]
-            case 1:
-                changed.append(clause(draw, update=update, symbolic=True))
-            case 2:
-                changed[at] = used((*changed[at], *_renamed(clause(draw, update=update, symbolic=True))))
-            case 3:
-                changed[at] = tuple(_weaker(draw, body) for body in changed[at])
-            case _:
-                changed[at] = tuple(draw.sample(changed[at], len(changed[at])))
-        return tuple(changed)
-
-    return Policy(name, change(of.read, update=False), change(of.update, update=True))
-
-
-def _renamed(body: tuple[Body, ...]) -> tuple[Body, ...]:
-    def term(of: Term) -> Term:
-        return Variable("Y" + of.name) if isinstance(of, Variable) else of
-
-    def rename(one: Body) -> Body:
-        if isinstance(one, Each):
-            of = rename(one.of)
-            assert isinstance(of, Says)
-            return Each(of, tuple(map(rename, one.condition)))
-        if isinstance(one, Says):
-            return Says(term(one.conduit), one.relation, tuple(map(term, one.arguments)))
-        return Literal(one.predicate, tuple(map(term, one.arguments)))
-
-    return tuple(map(rename, body))
-
-
-def _weaker(draw: random.Random, body: Body) -> Body:
-    """Another comparison, or another number."""
-    if isinstance(body, Each):
-        return Each(body.of, tuple(_weaker(draw, one) for one in body.condition))
-    if not isinstance(body, Literal) or draw.random() < 0.3:
-        return body
-    if body.predicate in COMPARISONS[1:]:  # eq may bind
-        return Literal(draw.choice(COMPARISONS[1:]), body.arguments)
-    return body
 
 
 def said(bodies: Iterable[Body]) -> Iterator[Says]:
@@ -274,6 +233,7 @@ def session(draw: random.Random) -> Session:
     return Session(
         principal=draw.choice(("", *PRINCIPALS, *PRINCIPALS)),
         region=draw.choice(("", *REGIONS, *REGIONS)),
+        address=draw.choice(("", *ADDRESSES)),
         time=draw.choice((None, *TIMES, *TIMES)),
         kind=draw.choice(KINDS),
     )

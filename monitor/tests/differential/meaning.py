@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import z3  # type: ignore[import-untyped]  # it has no stubs
 
+from monitor.tests.differential import addresses
 from monitor.tests.differential.syntax import Anything, Body, Each, Literal, Says, Term, This, Time, Value, Variable
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class World:
         missing = next((i for i, term in enumerate(terms) if not self._known(term, environment)), None)
         if missing is None:
             known = [self._value(term, environment) for term in terms]
-            holds = _compared(name, *known) if len(known) == 2 else _calculated(name, *known)
+            holds = (_compared if len(known) == 2 else _calculated)(name, *known)
             return z3.And(holds, rest(environment))
         others = [self._value(term, environment) for i, term in enumerate(terms) if i != missing]
         if name == "eq":
@@ -176,6 +177,8 @@ def _fits(of: z3.ExprRef) -> z3.BoolRef:
 
 def _compared(name: str, x: z3.ExprRef, y: z3.ExprRef) -> z3.BoolRef:
     """Values of different types are unequal and not ordered."""
+    if name == "ipPrefix":
+        return z3.Or(NO, *(z3.And(x == value(inner), y == value(outer)) for inner, outer in addresses.WITHIN))
     if name in {"eq", "neq"}:
         return x == y if name == "eq" else x != y
     if name in {"gt", "ge"}:

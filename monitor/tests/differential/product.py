@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from monitor.tests.diaries import SHAI
 from monitor.tests.differential.grammar import THIS, Fact, Session
-from monitor.tests.differential.syntax import Policy, Time, Value
+from monitor.tests.differential.syntax import Body, Literal, Policy, Time, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from monitor.tests.differential.pairs import Pair
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,14 @@ class Question:
     session: Session
 
 
-def answers(directory: Path, questions: Sequence[Question]) -> list[bool]:
+def answers(shai: Path, directory: Path, questions: Sequence[Question]) -> list[bool]:
     """Ask ``shai policy test`` whether each is allowed. All expect "allowed": the outcomes say what was got."""
     policies = {question.policy.name: question.policy for question in questions}
     (directory / "random.pol").write_text("".join(map(str, policies.values())))
     tests = [_entry(number, question) for number, question in enumerate(questions)]
     (directory / "random_test.yaml").write_text(json.dumps({"tests": tests}))
     done = subprocess.run(
-        [SHAI, "policy", "test", "--output", "json", directory / "random_test.yaml"],
+        [shai, "policy", "test", "--output", "json", directory / "random_test.yaml"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
@@ -53,6 +54,7 @@ def _entry(number: int, question: Question) -> dict[str, Any]:
         "operation": question.operation,
         "principal": session.principal,
         "region": session.region,
+        "address": session.address,
         "conduit": {"name": THIS, "kind": session.kind},
         "facts": [
             {"conduit": f.conduit, "says": f.relation, "tuples": [[_json(a) for a in f.arguments]]}
@@ -71,50 +73,57 @@ def _json(value: Value) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """What ``compare`` says that only the first policy allows."""
+    """What ``compare`` says that only the first of two rules allows."""
 
-    rule: str
     facts: tuple[Fact, ...]
     session: Session
 
 
 @dataclass(frozen=True)
 class Compared:
-    implied: dict[str, bool]
-    """By rule, read and update: whether each clause of the first is implied."""
-    cases: tuple[Case, ...]
+    implied: bool
+    case: Case | None
 
 
-def compared(directory: Path, first: Policy, second: Policy) -> Compared:
-    """Ask ``shai policy compare``."""
+def compared(shai: Path, directory: Path, pairs: Sequence[Pair]) -> list[Compared]:
+    """Ask ``shai policy compare`` of all pairs at once: of each whether the second clause allows what the first does.
+
+    A tag in both clauses, the number of the conduit, keeps the pairs apart.
+    """
     files = []
-    for policy in (first, second):
-        files.append(directory / f"{policy.name}.pol")
-        files[-1].write_text(str(policy))
+    for name, clauses in (("first", [p.first for p in pairs]), ("second", [p.second for p in pairs])):
+        rules: dict[str, list[tuple[Body, ...]]] = {"read": [], "update": []}
+        for number, (pair, clause) in enumerate(zip(pairs, clauses, strict=True), start=1):
+            rules[pair.rule].append((Literal(TAG, (number,)), *clause))
+        files.append(directory / f"{name}.pol")
+        files[-1].write_text(str(Policy(name, tuple(rules["read"]), tuple(rules["update"]))))
     done = subprocess.run(
-        [SHAI, "policy", "compare", "--output", "json", "--conduit", THIS, *files],
+        [shai, "policy", "compare", "--output", "json", "--conduit", THIS, *files],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode in {0, 3}, f"{done.stderr}\n{first}{second}"
-    result = json.loads(done.stdout)
-    implied = dict.fromkeys(("read", "update"), True)
-    cases = []
-    for clause in result["clauses"]:
+    assert done.returncode in {0, 3}, f"{done.stderr}\n{files[0].read_text()}{files[1].read_text()}"
+    found: dict[int, Compared] = {}
+    for clause in json.loads(done.stdout)["clauses"]:
         assert "onlyIf" not in clause, clause  # an answer for all facts rests on none
-        implied[clause["rule"]] &= clause["implied"]
-        if "case" in clause:
-            cases.append(_case(clause["rule"], clause["case"]))
-    return Compared(implied, tuple(cases))
+        case = _case(clause["case"]) if "case" in clause else None
+        found[int(_TAGGED.findall(clause["clause"])[0])] = Compared(clause["implied"], case)
+    never = Compared(implied=True, case=None)  # compare leaves out a clause that cannot hold
+    return [found.get(number, never) for number in range(1, len(pairs) + 1)]
 
 
-def _case(rule: str, case: dict[str, Any]) -> Case:
+TAG = "cIdIs"
+_TAGGED = re.compile(rf"{TAG}\((\d+)\)")
+
+
+def _case(case: dict[str, Any]) -> Case:
     session = Session(
         principal=case.get("principal", ""),
         region=case.get("region", ""),
+        address=case.get("address", ""),
         time=_time(case["time"]) if "time" in case else None,
         kind=case.get("kind", ""),
     )
-    return Case(rule, tuple(map(_fact, case.get("facts", []))), session)
+    return Case(tuple(map(_fact, case.get("facts", []))), session)
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
