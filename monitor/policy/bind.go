@@ -191,6 +191,7 @@ type obligation struct {
 type exit struct {
 	condition *rule // of one clause
 	behind    []*obligation
+	meaning   meaning // of the condition
 }
 
 func (e *exit) clause() *clause { return &e.condition.clauses[0] }
@@ -205,9 +206,8 @@ func (t *Template) bindObligations(templates []loweredObligation, p *Policy, val
 			continue // anybody may read, so there is nothing to enforce
 		}
 		for _, loweredExit := range template.exits {
-			if condition, satisfiable := loweredExit.condition.bind(values); satisfiable {
-				o.exits = append(o.exits, exit{&rule{clauses: []clause{condition}},
-					t.bindObligations(loweredExit.behind, p, values)})
+			if condition, meaning := loweredExit.bind(values); condition != nil {
+				o.exits = append(o.exits, exit{condition, t.bindObligations(loweredExit.behind, p, values), meaning})
 			}
 		}
 		o.exits = canonical(o.exits, (*exit).appendTo)

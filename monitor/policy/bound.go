@@ -36,9 +36,9 @@ func (id *ID) UnmarshalText(text []byte) error {
 // for concurrent use. Policies with equal IDs behave identically.
 type Policy struct {
 	id          ID
+	rules       [2]*rule // read, update; comparisons look at them and the id first
 	template    *Template
 	values      []string // of the parameters
-	rules       [2]*rule // read, update
 	obligations []*obligation
 	usesIt      bool
 }

@@ -218,9 +218,12 @@ func (c *clause) appendTo(out []byte) []byte {
 
 // mentionsThis reports whether the literal depends on the policy's conduit. Literals with
 // this.read and the like depend on it only if the rule's own literals do.
-func (l *literal) mentionsThis() bool {
+func (l *literal) mentionsThis() bool { return l.mentions(kindThis) }
+
+// mentions reports whether some term of the literal is of a kind.
+func (l *literal) mentions(kind ValueKind) bool {
 	found := false
-	l.allTerms(func(term Value) { found = found || term.kind == kindThis })
+	l.allTerms(func(term Value) { found = found || term.kind == kind })
 	return found
 }
 

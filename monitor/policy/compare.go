@@ -9,10 +9,7 @@ func (p *prover) takeConditions() []Condition {
 	if len(p.conditions) == 0 {
 		return nil
 	}
-	sorted := sortConditions(p.conditions)
-	taken := make([]Condition, len(sorted))
-	copy(taken, sorted)
-	return taken
+	return append(p.environment.Conditions[:0], sortConditions(p.conditions)...)
 }
 
 // planning is what it costs to plan a literal of a case, in bytes.
@@ -190,8 +187,9 @@ func (p *prover) exitHarmless(way *exit, held, demanded duty) bool {
 	behind := labelOf(way.behind, held.this)
 	for i := range demanded.obligation.exits {
 		other := &demanded.obligation.exits[i]
-		if p.implied(way.clause(), held.rule(), other.condition, demanded.rule(), 0) &&
-			p.labelAtLeast(behind, labelOf(other.behind, demanded.this)) {
+		implied := way.meaning.isSame(other.meaning) ||
+			p.implied(way.clause(), held.rule(), other.condition, demanded.rule(), 0)
+		if implied && p.labelAtLeast(behind, labelOf(other.behind, demanded.this)) {
 			return true
 		}
 		p.conditions = p.conditions[:start]

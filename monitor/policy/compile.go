@@ -124,6 +124,7 @@ type loweredObligation struct {
 
 type loweredExit struct {
 	condition lowered
+	closed    func() closedCondition // nil if the condition has parameters
 	behind    []loweredObligation
 }
 

@@ -86,7 +86,15 @@ func (x *FactIndex) Lookup(pattern Pattern, yield func(Fact) bool) {
 		return
 	}
 	for _, g := range x.candidates(&pattern) {
-		if !pattern.Look() || !x.each(g, &pattern, buffer, yield) {
+		if !pattern.Look() {
+			return
+		}
+		if g.isSet() && pattern.Arguments[0].kind != Wildcard { // a candidate because it has this value
+			if !pattern.Look() || !yield(Fact{Conduit: g.key.Conduit, Relation: g.key.Relation,
+				Arguments: append(buffer[:0], pattern.Arguments[0])}) {
+				return
+			}
+		} else if !x.each(g, &pattern, buffer, yield) {
 			return
 		}
 	}

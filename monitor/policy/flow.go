@@ -52,6 +52,7 @@ func (c *compiler) exit(body []*literalSyntax) loweredExit {
 	exit := loweredExit{behind: behind}
 	if len(body) > 0 {
 		exit.condition = c.clause(condition, Range{body[0].position, body[len(body)-1].end})
+		exit.closed = exit.condition.closed()
 	}
 	return exit
 }

@@ -165,6 +165,9 @@ type Environment struct {
 	// checked. The demands of other policies are, and a waived policy still counts if it
 	// keeps an obligation of another one.
 	Waive func(*Policy) bool
+	// Conditions, if set, is memory for those of the decision. They are valid until it is used
+	// again.
+	Conditions []Condition
 	// Bulk leaves out the reasons of denials, which cost more than the decision.
 	Bulk bool
 	// Explain asks for Decision.Derivation, which costs several times the decision.

@@ -42,8 +42,10 @@ func appendTuple(packed []byte, values []Value) []byte {
 }
 
 // Values unpacks the tuple.
-func (t Tuple) Values() []Value {
-	var values []Value
+func (t Tuple) Values() []Value { return t.AppendValues(nil) }
+
+// AppendValues appends the tuple's values to a list.
+func (t Tuple) AppendValues(values []Value) []Value {
 	for rest := t.packed; rest != ""; {
 		value := Value{kind: ValueKind(rest[0])}
 		rest = rest[1:]

@@ -155,6 +155,14 @@ func (v Value) String() string {
 	}
 }
 
+// Append appends what String returns.
+func (v Value) Append(out []byte) []byte {
+	if v.kind == StringValue {
+		return strconv.AppendQuote(out, v.text)
+	}
+	return append(out, v.String()...)
+}
+
 // MarshalJSON writes strings and integers as themselves, times as
 // {"time":"RFC 3339"} and a wildcard as null.
 func (v Value) MarshalJSON() ([]byte, error) {

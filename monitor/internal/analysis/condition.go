@@ -33,11 +33,12 @@ type footprint struct {
 // define the class: a conduit for which they change moves to another class.
 func footprintOf(conditions []policy.Condition, own string) footprint {
 	f := footprint{until: never}
+	var buffer [4]policy.Value
 	for _, condition := range conditions {
 		switch condition.Kind {
 		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged, policy.FactPresentAt,
 			policy.FactsUnchangedAt:
-			values := condition.Tuple.Values()
+			values := condition.Tuple.AppendValues(buffer[:0])
 			if condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
 				f.hashes = append(f.hashes, hashCondition(condition, values))
 			}
@@ -67,34 +68,36 @@ func hashCondition(condition policy.Condition, values []policy.Value) conditionH
 }
 
 func hashFact(conduit, relation string, values []policy.Value) conditionHash {
-	h := fnv.New64a()
-	writeText(h.Write, conduit)
-	writeText(h.Write, relation)
+	var buffer [256]byte
+	key := appendText(appendText(buffer[:0], conduit), relation)
 	for _, value := range values {
-		writeText(h.Write, value.String())
+		from := len(key)
+		key = value.Append(appendText(key, ""))
+		binary.BigEndian.PutUint32(key[from:], uint32(len(key)-from-lengthBytes)) //nolint:gosec // as in appendText
 	}
-	return conditionHash(h.Sum64())
+	return hashBytes(key)
 }
 
 func hashRelation(conduit, relation string) conditionHash {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte{'*'})
-	writeText(h.Write, conduit)
-	writeText(h.Write, relation)
-	return conditionHash(h.Sum64())
+	var buffer [256]byte
+	return hashBytes(appendText(appendText(append(buffer[:0], '*'), conduit), relation))
 }
 
 func hashConduit(id int64) conditionHash {
+	return hashBytes(binary.BigEndian.AppendUint64([]byte{'#'}, uint64(id))) //nolint:gosec // only hashed
+}
+
+func hashBytes(key []byte) conditionHash {
 	h := fnv.New64a()
-	_, _ = h.Write(binary.BigEndian.AppendUint64([]byte{'#'}, uint64(id))) //nolint:gosec // only hashed
+	_, _ = h.Write(key)
 	return conditionHash(h.Sum64())
 }
 
-func writeText(write func([]byte) (int, error), text string) {
-	var length [4]byte
-	binary.BigEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // texts are at most a few kilobytes
-	_, _ = write(length[:])
-	_, _ = write([]byte(text))
+const lengthBytes = 4
+
+func appendText(key []byte, text string) []byte {
+	key = binary.BigEndian.AppendUint32(key, uint32(len(text))) //nolint:gosec // texts are at most a few kilobytes
+	return append(key, text...)
 }
 
 // changedHashes returns the conditions that a change of the catalog may have broken.

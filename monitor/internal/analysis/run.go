@@ -325,13 +325,22 @@ func (e *engine) try(who *subject, what policy.Operation, class uint32) (footpri
 	if to == nil {
 		return footprint{}, false
 	}
-	decision := decide(who, what, to, e.state, e.now, e.waive)
+	memory := conditions.Get().(*[]policy.Condition)
+	defer conditions.Put(memory)
+	decision := decideIn(who, what, to, e.state,
+		policy.Environment{Now: e.now, Waive: e.waive, Conditions: *memory})
 	who.next.note(decision.Next)
 	if !validated(decision, e.now) {
 		return footprint{}, false
 	}
+	if len(decision.Conditions) > 0 {
+		*memory = decision.Conditions
+	}
 	return footprintOf(decision.Conditions, to.name), true
 }
+
+// conditions is memory for those of one decision.
+var conditions = sync.Pool{New: func() any { return new([]policy.Condition) }}
 
 // setReads sorts the classes found and stores them.
 func (c *Capabilities) setReads(found map[uint32]footprint) {

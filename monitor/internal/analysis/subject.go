@@ -166,7 +166,13 @@ const (
 // waived.
 func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time,
 	waive func(*policy.Policy) bool) policy.Decision {
-	environment := policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true}
+	return decideIn(who, what, to, state, policy.Environment{Now: now, Waive: waive})
+}
+
+// decideIn is decide with memory for the decision's conditions.
+func decideIn(who *subject, what policy.Operation, to *target, state policy.State,
+	environment policy.Environment) policy.Decision {
+	environment.Session, environment.Bulk = who.session, true
 	if what == read {
 		return policy.AtLeast(who.taint, to.label, state, environment) // as Decide, whose label is made each time
 	}

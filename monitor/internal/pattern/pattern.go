@@ -239,9 +239,13 @@ func Substitute(value string, bound map[string]string) string {
 			}
 			return out.String()
 		}
-		if replacement, known := bound[name]; known {
+		replacement, known := bound[name]
+		switch {
+		case known && out.Len() == 0 && remaining == "":
+			return replacement // not a copy
+		case known:
 			out.WriteString(replacement)
-		} else {
+		default:
 			out.WriteString("{" + name + "}")
 		}
 		value = remaining
