@@ -18,8 +18,9 @@ func (p *program) policyServerCommand() *cobra.Command {
 		Short: "Serve an editor that shows policies",
 		Long: `Speak the Language Server Protocol on standard input and output about policy files (.pol) and
 the policies inside of manifests (.yaml): mistakes while one types, what a word means, completion,
-definitions, references, renaming and, of policy files, formatting. Policies may include those of other files in the directory, and are compared with
-the relations that manifests there declare. Files are read, and never written.`,
+definitions, references, renaming and, of policy files, formatting. Policies may include those of
+other files in the directory, and are compared with the relations that manifests there declare.
+Files are read, and never written.`,
 		Example: `  shai policy lsp
   vim.lsp.start({name = "shai", cmd = {"shai", "policy", "lsp"}})   -- Neovim`,
 		Args: cobra.NoArgs,

@@ -35,9 +35,10 @@ func (d *document) divide() {
 			_, r.To = text.Place(r.To)
 		}
 		first, last := text.Position(1, 1), text.Position(strings.Count(text.Text, "\n")+1, 1)
-		named := text.Named
-		one.part = &part{object: text.Object, from: d.place(first.Line, first.Column), to: position{Line: last.Line - 1},
-			named: textRange{d.place(named.Line, named.Column), d.place(named.Line, named.Column+len(text.Object))}}
+		named := textRange{d.place(text.Named.Line, text.Named.Column),
+			d.place(text.Named.Line, text.Named.Column+len(text.Object))}
+		one.part = &part{object: text.Object, named: named, from: d.place(first.Line, first.Column),
+			to: position{Line: last.Line - 1}}
 		d.parts = append(d.parts, one)
 	}
 }

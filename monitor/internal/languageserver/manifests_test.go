@@ -62,7 +62,7 @@ func where(t *testing.T, text, word string, n int) position {
 }
 
 func TestManifestsDiagnosticsStandInTheFile(t *testing.T) {
-	e := newEditor(t, map[string]string{"friends.yaml": manifestOfFriends, "f_test.yaml": "kind: [", "other.pol": "read"})
+	e := newEditor(t, map[string]string{"friends.yaml": manifestOfFriends, "f_test.yaml": "kind: ["})
 	if found := e.open("composed.yaml", manifestOf); len(found) > 0 {
 		t.Errorf("policies without a mistake, which include one of another manifest: %+v", found)
 	}
@@ -73,8 +73,8 @@ func TestManifestsDiagnosticsStandInTheFile(t *testing.T) {
 		name, text, code, at string
 		nth                  int
 	}{
-		{"in a block", strings.Replace(manifestOfFriends, "F says friend(K)", "F says friend(Q)", 1), "variable-used-once",
-			"K)", 1},
+		{"in a block", strings.Replace(manifestOfFriends, "F says friend(K)", "F says friend(Q)", 1),
+			"variable-used-once", "K)", 1},
 		{"after wide characters", strings.Replace(manifestOfFriends, "F says", "skeyIs(K), F says", 1),
 			string(policy.CodeUnknownPredicate), "skeyIs", 1},
 		{"in an indented block", strings.Replace(manifestOf, "sKeyIs(who)", "skeyIs(who)", 1),

@@ -28,9 +28,11 @@ func standInTheFile(t *testing.T, got, want *api.Derivation) {
 			if got.Source != want.Source {
 				t.Errorf("%s: got %s", want.Source, got.Source)
 			}
-		} else if text := textAt(t, pipelinetest.Bare, strings.TrimPrefix(got.Source, "bare.yaml:")); !strings.HasPrefix(text,
-			textAt(t, policyText(t, name), in)) {
-			t.Errorf("%s: %s is at %q", want.Source, got.Source, text)
+		} else {
+			text := textAt(t, pipelinetest.Bare, strings.TrimPrefix(got.Source, "bare.yaml:"))
+			if !strings.HasPrefix(text, textAt(t, policyText(t, name), in)) {
+				t.Errorf("%s: %s is at %q", want.Source, got.Source, text)
+			}
 		}
 	}
 	got.Source, want.Source = "", ""

@@ -62,7 +62,8 @@ func Load(ctx context.Context, sources []manifest.Source, options Options) (_ *P
 		return nil, fmt.Errorf("make a directory for the catalog: %w", err)
 	}
 	p := &Project{plans: map[string]*analysis.Plan{}, principal: map[string]*manifest.Principal{},
-		tasks: map[string]*manifest.Task{}, texts: textsOf(set, bundle), close: func() error { return os.RemoveAll(directory) }}
+		tasks: map[string]*manifest.Task{}, texts: textsOf(set, bundle),
+		close: func() error { return os.RemoveAll(directory) }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
