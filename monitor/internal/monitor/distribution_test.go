@@ -248,7 +248,8 @@ func TestResultsThatAreTooLarge(t *testing.T) {
 		RootCAs: roots, Certificates: []tls.Certificate{certificate}}}}
 	t.Cleanup(client.CloseIdleConnections)
 	send := func(length int64, body io.Reader) int {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+d.address+"/shards/1/2", body)
+		to := "https://" + d.address + "/shards/1/2"
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, to, body)
 		if err != nil {
 			t.Error(err)
 			return 0
