@@ -329,8 +329,8 @@ func (e *engine) try(who *subject, what policy.Operation, class uint32) (footpri
 	defer conditions.Put(memory)
 	decision := decideIn(who, what, to, e.state,
 		policy.Environment{Now: e.now, Waive: e.waive, Conditions: *memory})
-	who.next.note(decision.Next)
 	if !validated(decision, e.now) {
+		e.follow(who, what, to, decision)
 		return footprint{}, false
 	}
 	if len(decision.Conditions) > 0 {

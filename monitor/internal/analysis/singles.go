@@ -31,11 +31,12 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 					what = leave
 				}
 				decision := decide(who, what, to, e.state, e.now, e.waive)
-				who.next.note(decision.Next)
-				if validated(decision, e.now) {
-					all = append(all, found{Other{set.Name, to.conduit.Name, what != read},
-						footprintOf(decision.Conditions, "")})
+				if !validated(decision, e.now) {
+					e.follow(who, what, to, decision)
+					continue
 				}
+				all = append(all, found{Other{set.Name, to.conduit.Name, what != read},
+					footprintOf(decision.Conditions, "")})
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -187,16 +188,31 @@ func decideIn(who *subject, what policy.Operation, to *target, state policy.Stat
 // that depends on it is made when the access happens. So is one that computes with the clock,
 // which holds for an instant.
 func validated(decision policy.Decision, now time.Time) bool {
-	if !decision.Allowed {
-		return false
+	return decision.Allowed && !ofInstant(decision, now) &&
+		!slices.ContainsFunc(decision.Conditions, func(condition policy.Condition) bool {
+			return condition.Kind == policy.ConduitLengthIs || condition.Kind == policy.AddressIs
+		})
+}
+
+// ofInstant reports whether a decision is allowed at this instant only.
+func ofInstant(decision policy.Decision, now time.Time) bool {
+	until, ok := policy.Until(decision.Conditions)
+	return ok && until.UnixNano() <= now.UnixNano()+1
+}
+
+// follow notes when a decision that is not validated may be another one only because time has
+// passed. One that is allowed at this instant only rests on the first proof that was found; another
+// may show the same for longer.
+func (e *engine) follow(who *subject, what policy.Operation, to *target, decision policy.Decision) {
+	who.next.note(decision.Next)
+	if !ofInstant(decision, e.now) {
+		return
 	}
-	if until, ok := policy.Until(decision.Conditions); ok && until.UnixNano() <= now.UnixNano()+1 {
-		return false
+	at := e.now.Add(1) // the next instant
+	decision = decide(who, what, to, e.state, at, e.waive)
+	who.next.note(decision.Next)
+	// Of one that computes with the clock, which holds for an instant again, nobody can tell when it changes.
+	if decision.Allowed && !ofInstant(decision, at) {
+		who.next.note(at)
 	}
-	for _, condition := range decision.Conditions {
-		if condition.Kind == policy.ConduitLengthIs || condition.Kind == policy.AddressIs {
-			return false
-		}
-	}
-	return true
 }
