@@ -105,7 +105,9 @@ class Benchmark:
 
         Afterwards the log has facts about documents that it did not have while slices were measured.
         """
-        missing = beside.missing(self._plan, self._member, confined)
+        if not beside.tasks(confined):
+            return {}
+        missing = beside.missing(self._plan, self._member)
         if missing:
             self._notes.append(missing)
             return {}

@@ -51,10 +51,13 @@ class Site:
         return self.member.image / "syse"
 
 
-def missing(plan: Plan, member: Member, stack: Stack) -> str:
-    """Say why nothing is done beside searches in a measurement; empty: it is, or its pipeline has no such task."""
-    if not {desk.TASK, interests.TASK} & stack.beside.keys():
-        return ""
+def tasks(stack: Stack) -> set[str]:
+    """Return the tasks of a stack that do something beside searches."""
+    return {desk.TASK, interests.TASK} & stack.beside.keys()
+
+
+def missing(plan: Plan, member: Member) -> str:
+    """Say why tasks that do something beside searches do nothing in a measurement; empty: they do."""
     if MODE not in plan.modes:
         return f"The support read nothing, and nobody had topics made, because mode {MODE} was not measured."
     if member.twins:

@@ -102,8 +102,8 @@ def test_after_a_kill_the_next_measurement_puts_the_mode_back(member: ServingMem
     until(lambda: not member.left_over(), "its processes have ended: the kernel tells them that their parent has")
     assert member.mode() == "dynamic"
     process = member.measure()
-    ended(process)
-    assert process.returncode == 0
+    printed = ended(process)
+    assert process.returncode == 0, printed
     assert member.mode() == "shai"
 
 
