@@ -28,7 +28,9 @@ type inclusion struct {
 // what is put in place has to keep its meaning. The name output is left out: as a parameter, it hides
 // the kind of this name.
 var (
-	parameterNames = []string{"owner", "a", "friend", "location", "k", "name", "until-x", "concat", "includes", "key", "log"}
+	parameterNames = []string{
+		"owner", "a", "friend", "location", "k", "name", "until-x", "concat", "includes", "key", "log",
+	}
 	constantTexts  = []string{`"alice"`, `"a\"b\\"`, `"{x}"`, `"K"`, `"output"`, `"//#c"`, `"\n"`, `"é"`}
 	clauseTexts    = []string{
 		`read :- sKeyIs(%s).`, `read :- sKeyIs(K), %s says friend(K, %s).`, `update :- sRegionIs(%s), sKeyIs(%s).`,
