@@ -31,8 +31,8 @@ var (
 	parameterNames = []string{
 		"owner", "a", "friend", "location", "k", "name", "until-x", "concat", "includes", "key", "log",
 	}
-	constantTexts  = []string{`"alice"`, `"a\"b\\"`, `"{x}"`, `"K"`, `"output"`, `"//#c"`, `"\n"`, `"é"`}
-	clauseTexts    = []string{
+	constantTexts = []string{`"alice"`, `"a\"b\\"`, `"{x}"`, `"K"`, `"output"`, `"//#c"`, `"\n"`, `"é"`}
+	clauseTexts   = []string{
 		`read :- sKeyIs(%s).`, `read :- sKeyIs(K), %s says friend(K, %s).`, `update :- sRegionIs(%s), sKeyIs(%s).`,
 		`read :- sKeyIs(K), concat(F, %s, K), F says owner(%s, _X).`, `update :- cNameIs(%s).`,
 		`read :- each in %s says u(V, %s) { neq(V, %s), sKeyIs(V) }.`, `read :- %s says t(this, %s, _).`,
