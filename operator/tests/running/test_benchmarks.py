@@ -89,7 +89,8 @@ def test_a_member_on_another_host_is_measured_over_the_network(away: LightSysE) 
         for series in ("baseline", "shai", "control"):
             assert entry[series]["cpuMicrosPerQuery"]["estimate"] > 0, "the monitors' counts of CPU time arrive"
     assert {sample["mode"] for sample in found["samples"]} == {"baseline", "shai", "control"}
-    assert set(found["samples"][0]["process_cpu_seconds"]) == {"supervisor", "search", "worker", "monitor"}
+    programs = {"supervisor", "search", "support", "interests", "worker", "monitor"}
+    assert set(found["samples"][0]["process_cpu_seconds"]) == programs
     assert mode(away) == "shai", "it is what it was before"
     assert processes_with("away-0-b") == processes_with("away-0-c") == []
     assert sorted(path.name for path in away.pool.directory.glob("away-0*")) == ["away-0"]
