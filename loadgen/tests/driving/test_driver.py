@@ -8,12 +8,14 @@ import json
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from loadgen.driving.beside import Desk, Document, Interests
 from loadgen.driving.discovery import Discovery
 from loadgen.driving.orders import Crew, Driver, DriverError, Order, Outcome
 from loadgen.phases import level
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from loadgen.datasets.population import Population
     from loadgen.tests.fake_syse import FakeSysE
 
 
@@ -140,7 +143,7 @@ def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path
             (announced,) = json.loads((tmp_path / "targets" / f"loadgen-{process.pid}.json").read_text())
             assert announced["labels"] == {"job": "shai-loadgen", "cluster": "rack", "namespace": "team"}
             (target,) = announced["targets"]
-            text = urllib.request.urlopen(f"http://{target}/metrics", timeout=60).read().decode()
+            text = scraped(target)
         process.wait()
     assert list((tmp_path / "targets").iterdir()) == []
     found = {
@@ -150,10 +153,49 @@ def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path
     assert found == sent
 
 
-def counted(text: str, name: str, mode: str) -> float:
+SCRAPE_SECONDS = 2.0
+"""A slice takes far less than Prometheus waits between scrapes: without a wait for it, none sees the last counts."""
+
+
+@pytest.mark.parametrize("beside", ["desk", "interests"])
+def test_what_happens_once_is_answered_when_prometheus_has_read_it(
+    data: Path, server: FakeSysE, people: Population, tmp_path: Path, beside: str
+) -> None:
+    words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data), *Discovery(tmp_path).words]
+    to = server.front_end
+    order = Order(to.url, to.pipeline, to.service, session_length=1, seconds=0.3, users=2, seed=1, mode="shai")
+    if beside == "desk":  # this service shows no documents: that the support fails is counted, too
+        order = replace(order, desk=Desk(to.url, to.service, (people["bob"],), (Document(1, "/a", "a"),)))
+    else:
+        order = replace(order, interests=Interests(to.url, to.service, 1, ("moon",), {}))
+    with (
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Driver(process.stdin, process.stdout) as running,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        ((target,),) = (
+            entry["targets"] for file in (tmp_path / "targets").iterdir() for entry in json.loads(file.read_text())
+        )
+        last = scraped(target)
+        answer = pool.submit(running.run, order)
+        while wait([answer], timeout=SCRAPE_SECONDS).not_done:
+            last = scraped(target)
+        outcome = answer.result()
+    assert outcome.queries > 0
+    assert counted(last, "shai_load_queries_total", "shai") == outcome.queries
+    accesses = sum(outcome.counted.accesses.values())
+    assert accesses == (1 if beside == "desk" else 0)
+    assert counted(last, "shai_load_accesses_total", "shai", "failed") == accesses
+
+
+def scraped(target: str) -> str:
+    return str(urllib.request.urlopen(f"http://{target}/metrics", timeout=60).read().decode())
+
+
+def counted(text: str, name: str, mode: str, result: str = "ok") -> float:
     return sum(
         sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.name == name and (sample.labels["mode"], sample.labels["result"]) == (mode, "ok")
+        if sample.name == name and (sample.labels["mode"], sample.labels["result"]) == (mode, result)
     )
