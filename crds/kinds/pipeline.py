@@ -156,6 +156,10 @@ _EFFECT = record(
         "closedTotal": number("The number of flows that would be closed."),
         "wouldClose": _flows("Flows that policies in mode Audit or Warn would close, most first; they stay open."),
         "wouldCloseTotal": number("The number of flows that policies in mode Audit or Warn would close."),
+        "wouldOpen": _flows(
+            "Flows that principals could open by choosing the policy for documents, and could not before, most first."
+        ),
+        "wouldOpenTotal": number("The number of flows that a choice of a policy could open, and none could before."),
         "users": items(
             "Users whose flows change; the list may be incomplete.", text("A user.", longest=1024), most=_LISTED
         ),

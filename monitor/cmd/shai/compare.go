@@ -25,7 +25,9 @@ func (p *program) compareCommand() *cobra.Command {
 affects, before they are applied. Nothing changes.
 
 A flow is one expected access of one task instance to one conduit. Flows that only a
-policy in mode Audit or Warn would forbid are listed separately: they stay open.`,
+policy in mode Audit or Warn would forbid are listed separately: they stay open. So are
+flows that stay closed until somebody chooses another policy for a document, and that
+no choice could open before.`,
 		Example: `  shai compare -f crds/examples/syse
   shai compare -f policies.yaml --output json`,
 		Args: cobra.NoArgs,
@@ -63,6 +65,7 @@ func printComparison(w io.Writer, c api.Comparison) {
 	printFlows(w, "opened", c.Opened, c.OpenedTotal)
 	printFlows(w, "closed", c.Closed, c.ClosedTotal)
 	printFlows(w, "would close if its policies were enforced", c.WouldClose, c.WouldCloseTotal)
+	printFlows(w, "would open if the policy were chosen", c.WouldOpen, c.WouldOpenTotal)
 	if c.OpenedTotal+c.ClosedTotal == 0 {
 		return
 	}

@@ -24,9 +24,12 @@ type Changes struct {
 	// Opened and Closed are flows that are not denied. WouldClose are flows that every
 	// policy allowed, and that afterwards only policies in modes Audit and Warn forbid.
 	Opened, Closed, WouldClose []FlowChange
-	Users                      []string // of instances with a flow opened or closed, sorted
-	Documents                  []uint32 // conduits of such a flow: one for each way in which they changed
-	DocumentsTotal             uint64
+	// WouldOpen are flows that are in none of these, and that a choice of a document's policy would open
+	// afterwards, and none would have opened before.
+	WouldOpen      []FlowChange
+	Users          []string // of instances with a flow opened or closed, sorted
+	Documents      []uint32 // conduits of such a flow: one for each way in which they changed
+	DocumentsTotal uint64
 }
 
 // FlowChange is a group of flows of one task to the conduits of one set under one policy.
@@ -44,12 +47,13 @@ type FlowChange struct {
 // Comparison collects the changes of all pipelines.
 type Comparison struct {
 	before, after *catalog.State
+	moves         []catalog.Move
 	crossings     []crossing
 	from, to      map[uint32][]uint32 // crossings by class
 	touched       []bool              // crossings with a flow opened or closed
 	users         map[string]bool
 	changes       Changes
-	rows          [3]map[rowKey]*row // by outcome
+	rows          [4]map[rowKey]*row // by outcome
 }
 
 // outcome is the change of a flow.
@@ -59,6 +63,7 @@ const (
 	opened outcome = iota
 	closed
 	wouldClose
+	wouldOpen
 )
 
 type rowKey struct{ pipeline, task, access, set, policy string }
@@ -73,7 +78,7 @@ type row struct {
 // NewComparison prepares the comparison of the two states of a change.
 func NewComparison(change *catalog.Change) *Comparison {
 	c := &Comparison{
-		before: change.Before, after: change.After, users: map[string]bool{},
+		before: change.Before, after: change.After, moves: change.Moved, users: map[string]bool{},
 		from: map[uint32][]uint32{}, to: map[uint32][]uint32{},
 	}
 	for i := range c.rows {
@@ -201,13 +206,26 @@ func (c *Comparison) count(p pair, what policy.Operation, i uint32, how outcome)
 	} else {
 		info = c.before.Class(one.from)
 	}
-	set := ""
-	for _, s := range p.plan().Sets {
-		if s.Catalog == info.Set {
-			set = s.Name
+	c.countIn(c.row(p, what.String(), setName(p.plan(), info.Set), owner, how), i)
+	if how != wouldClose {
+		c.touched[i] = true
+		c.noteUser(p)
+	}
+}
+
+// setName returns the plan's name of a set of the catalog.
+func setName(plan *Plan, set string) string {
+	name := ""
+	for _, s := range plan.Sets {
+		if s.Catalog == set {
+			name = s.Name
 		}
 	}
-	r := c.row(p, what.String(), set, owner, how)
+	return name
+}
+
+func (c *Comparison) countIn(r *row, i uint32) {
+	one := &c.crossings[i]
 	r.change.Flows += one.count
 	if !r.crossings[i] {
 		r.crossings[i] = true
@@ -215,10 +233,6 @@ func (c *Comparison) count(p pair, what policy.Operation, i uint32, how outcome)
 	}
 	if r.change.Conduit == "" {
 		r.change.Conduit = c.name(one)
-	}
-	if how != wouldClose {
-		c.touched[i] = true
-		c.noteUser(p)
 	}
 }
 
@@ -299,7 +313,8 @@ func (c *Comparison) noteUser(p pair) {
 // Changes returns the result, rows with the most flows first.
 func (c *Comparison) Changes() *Changes {
 	out := c.changes
-	out.Opened, out.Closed, out.WouldClose = c.list(opened), c.list(closed), c.list(wouldClose)
+	out.Opened, out.Closed = c.list(opened), c.list(closed)
+	out.WouldClose, out.WouldOpen = c.list(wouldClose), c.list(wouldOpen)
 	out.Users = slices.Sorted(maps.Keys(c.users))
 	for i, touched := range c.touched {
 		if !touched || c.crossings[i].example == 0 {
@@ -315,9 +330,13 @@ func (c *Comparison) Changes() *Changes {
 func (c *Comparison) list(how outcome) []FlowChange {
 	list := make([]FlowChange, 0, len(c.rows[how]))
 	for _, r := range c.rows[how] {
-		classes := map[uint32]bool{}
+		classes := map[any]bool{}
 		for i := range r.crossings {
-			classes[cmp.Or(c.crossings[i].to, c.crossings[i].from)] = true
+			if one := &c.crossings[i]; one.chosen != "" {
+				classes[one.chosen] = true // states of different choices number their classes differently
+			} else {
+				classes[cmp.Or(one.to, one.from)] = true
+			}
 		}
 		r.change.Classes = uint64(len(classes))
 		list = append(list, r.change)

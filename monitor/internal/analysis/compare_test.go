@@ -88,6 +88,92 @@ func side(rt *rapid.T, plan *Plan, state *catalog.State) *Side {
 	return &Side{Open: open, Held: held}
 }
 
+// chosen makes the choices of a bundle, one after the other.
+func chosen(rt *rapid.T, c *catalog.Catalog, bundle catalog.Bundle) []*catalog.Change {
+	var changes []*catalog.Change
+	for number := 0; ; number++ {
+		made, ok := bundle.Choosing(number)
+		if !ok {
+			return changes
+		}
+		change, err := c.Shadow(made)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		changes = append(changes, change)
+	}
+}
+
+func openAfter(rt *rapid.T, plan *Plan, changes []*catalog.Change) []Chosen {
+	var all []Chosen
+	for _, change := range changes {
+		all = append(all, Chosen{change, side(rt, plan, change.After).Open})
+	}
+	return all
+}
+
+// withChoices lets somebody choose other policies for some of the paths.
+func withChoices(rt *rapid.T, b, zoo catalog.Bundle) catalog.Bundle {
+	for i := range b.Rules {
+		b.Rules[i].Choices = nil
+		if !b.Rules[i].Ingress {
+			continue
+		}
+		for range rapid.IntRange(0, 2).Draw(rt, "choices") {
+			of := zoo.Rules[rapid.IntRange(0, len(zoo.Rules)-1).Draw(rt, "choice of")]
+			b.Rules[i].Choices = append(b.Rules[i].Choices, catalog.Choice{By: "{owner}", Policy: of.Policy})
+		}
+	}
+	return b
+}
+
+// What a comparison says that choices would open is exactly what is allowed once one of the candidate's is
+// made, and is allowed neither by the candidate alone, nor before, nor once one of the choices of before is made.
+func TestChoicesThatWouldOpen(t *testing.T) {
+	plan, zoo := zooBundle(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		before := withChoices(rt, variant(rt, zoo, "a"), zoo)
+		c := newCatalog(t, before)
+		defer c.Close()
+		populate(rt, c)
+		candidate := withChoices(rt, variant(rt, zoo, "b"), zoo)
+		shadow, err := c.Shadow(candidate)
+		if err != nil {
+			rt.Skip(err)
+		}
+		was, may := chosen(rt, c, before), chosen(rt, c, candidate)
+		p := Choosing{Before: side(rt, plan, shadow.Before), After: side(rt, plan, shadow.After)}
+		p.BeforeBy, p.AfterBy = openAfter(rt, plan, was), openAfter(rt, plan, may)
+		comparison := NewComparison(shadow)
+		comparison.Add(p.Before, p.After)
+		comparison.AddChoices(p)
+		want := map[flow]bool{}
+		for _, change := range may {
+			maps.Copy(want, decided(rt, plan, change.After, change.After.Waive()))
+		}
+		shut := []*catalog.State{shadow.Before, shadow.After}
+		for _, change := range was {
+			shut = append(shut, change.After)
+		}
+		for _, state := range shut {
+			for f := range decided(rt, plan, state, state.Waive()) {
+				delete(want, f)
+			}
+		}
+		got := comparison.Changes()
+		checkRows(rt, "would open", got.WouldOpen, rowsOf(want))
+	})
+}
+
+// rowsOf counts flows by task and access.
+func rowsOf(flows map[flow]bool) map[string]uint64 {
+	rows := map[string]uint64{}
+	for f := range flows {
+		rows[f.task+" "+f.what.String()]++
+	}
+	return rows
+}
+
 // Comparing with a candidate and then putting it in force differ in nothing: what the
 // comparison says opens and closes is exactly the difference of the decisions.
 func TestComparisonIsTheDifferenceOfDecisions(t *testing.T) {
@@ -148,17 +234,7 @@ func checkChanges(rt *rapid.T, got *Changes, was, is, wasHeld, isHeld map[flow]b
 		want map[string]uint64
 		got  []FlowChange
 	}{{"opened", opened, got.Opened}, {"closed", closed, got.Closed}, {"would close", wouldClose, got.WouldClose}} {
-		sums := map[string]uint64{}
-		for _, row := range list.got {
-			sums[row.Task+" "+row.Access] += row.Flows
-			if row.Flows < row.Documents || row.Flows < row.Instances || row.Flows > row.Documents*row.Instances ||
-				row.Conduit == "" || row.Classes == 0 {
-				rt.Errorf("%s: a row that adds nothing up: %+v", list.name, row)
-			}
-		}
-		if diff := cmp.Diff(list.want, sums); diff != "" {
-			rt.Errorf("%s: %s", list.name, diff)
-		}
+		checkRows(rt, list.name, list.got, list.want)
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(users)), got.Users); diff != "" && len(users)+len(got.Users) > 0 {
 		rt.Errorf("users: %s", diff)
@@ -170,6 +246,20 @@ func checkChanges(rt *rapid.T, got *Changes, was, is, wasHeld, isHeld map[flow]b
 		if !documents[id] {
 			rt.Errorf("conduit %d is listed, and none of its flows changes", id)
 		}
+	}
+}
+
+func checkRows(rt *rapid.T, name string, got []FlowChange, want map[string]uint64) {
+	sums := map[string]uint64{}
+	for _, row := range got {
+		sums[row.Task+" "+row.Access] += row.Flows
+		if row.Flows < row.Documents || row.Flows < row.Instances || row.Flows > row.Documents*row.Instances ||
+			row.Conduit == "" || row.Classes == 0 || row.Classes > row.Documents && name == "would open" {
+			rt.Errorf("%s: a row that adds nothing up: %+v", name, row)
+		}
+	}
+	if diff := cmp.Diff(want, sums); diff != "" {
+		rt.Errorf("%s: %s", name, diff)
 	}
 }
 

@@ -16,6 +16,7 @@ type crossing struct {
 	count    uint64
 	example  uint32 // conduit number; 0 for a place
 	place    string // path of a directory or similar, whose files do not exist yet
+	chosen   string // the class after it, as text, if only a choice brings the conduits there
 }
 
 // name returns an example of the conduits.

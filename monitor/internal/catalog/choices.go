@@ -92,6 +92,20 @@ func (r Rule) choicesFor(holes map[string]string) []Choice {
 	return filled
 }
 
+// Choosing returns the bundle in which each path that has a choice of this number, from 0, has it in the place
+// of its policy, as if it had been made for all of the path's conduits. ok is false if no path has one.
+func (b Bundle) Choosing(number int) (chosen Bundle, ok bool) {
+	chosen = b.clone()
+	for i := range chosen.Rules {
+		rule := &chosen.Rules[i]
+		if number < len(rule.Choices) {
+			rule.Policy, ok = rule.Choices[number].Policy, true
+		}
+		rule.Choices = nil
+	}
+	return chosen, ok
+}
+
 // permits reports whether choices contain one. There is no other way to give a conduit a policy of
 // its own.
 func permits(choices []Choice, by string, reference Reference) bool {

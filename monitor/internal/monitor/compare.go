@@ -23,6 +23,9 @@ type comparison struct {
 	progress func(api.Progress)
 	begun    time.Time
 	sides    map[string]*compared
+	// One for each number of a choice: the changes from the state in force that they would make, under
+	// its bundle and under the candidate.
+	chosenBefore, chosenAfter []*catalog.Change
 }
 
 // compared is one pipeline before and after; a plan is nil if the pipeline does not exist
@@ -49,6 +52,9 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 			return api.Comparison{}, fmt.Errorf("compare pipeline %s: %w", name, err)
 		}
 		gathered.Add(before, after)
+		if err := c.choices(ctx, gathered, c.sides[name], before, after); err != nil {
+			return api.Comparison{}, fmt.Errorf("compare the choices of pipeline %s: %w", name, err)
+		}
 	}
 	changes := gathered.Changes()
 	out := api.Comparison{
@@ -60,6 +66,7 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 	out.Opened, out.OpenedTotal = flowChanges(changes.Opened)
 	out.Closed, out.ClosedTotal = flowChanges(changes.Closed)
 	out.WouldClose, out.WouldCloseTotal = flowChanges(changes.WouldClose)
+	out.WouldOpen, out.WouldOpenTotal = flowChanges(changes.WouldOpen)
 	for _, id := range firstOf(changes.Documents) {
 		if name, known := c.change.Before.Name(id); known {
 			out.Documents = append(out.Documents, name)
@@ -85,6 +92,9 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 	c := &comparison{begun: time.Now(), sides: map[string]*compared{}}
 	if c.change, err = m.catalog.Shadow(candidate.catalog); err != nil {
 		return nil, api.Invalid("compare", "", "%v", err)
+	}
+	if err := m.prepareChoices(c, candidate.catalog); err != nil {
+		return nil, err
 	}
 	for name, p := range s.old {
 		if err := p.Remember(); err != nil {

@@ -196,3 +196,45 @@ func TestComparePipelinesThatComeAndGo(t *testing.T) {
 		t.Errorf("the pipeline goes: %+v, %v", goes, err)
 	}
 }
+
+// A choice that is new, or that is laxer than before, is shown with the flows that it would open; none is that is
+// as before, stricter, or that opens what another choice could. Whoever makes it has these flows opened.
+func TestCompareShowsWhatChoicesWouldOpen(t *testing.T) {
+	const path = `{path: "/diary/{owner}/**", policy: {name: diary, arguments: {owner: "{owner}"}}}`
+	choosing := func(by string, policies ...string) string {
+		list := ""
+		for _, name := range policies {
+			list += `{by: "` + by + `", policy: ` + name + `}, `
+		}
+		return strings.Replace(pipelinetest.Bare, path, strings.TrimSuffix(path, "}")+`, choices: [`+list+`]}`, 1)
+	}
+	const same, open, dropbox = `{name: diary, arguments: {owner: "{owner}"}}`, `{name: open}`, `{name: dropbox}`
+	laxer := strings.Replace(choosing("{owner}", dropbox), `read :- sKeyIs(\"admin\").`, `read :- true.`, 1)
+	for _, test := range []struct {
+		name, before, candidate string
+		want                    uint64 // flows by the choice
+		policy                  string
+		opened                  uint64 // without it
+	}{
+		{"no choice", pipelinetest.Bare, pipelinetest.Bare, 0, "", 0},
+		{"a new one", pipelinetest.Bare, choosing("{owner}", same, open), 1, "open", 0},
+		{"as before", choosing("{owner}", open), choosing("{owner}", open), 0, "", 0},
+		{"of another principal", choosing("{owner}", open), choosing("moderator", open), 0, "", 0},
+		{"the same one, laxer", choosing("{owner}", dropbox), laxer, 1, "dropbox", 3},
+		{"less than before", choosing("{owner}", open), choosing("{owner}", dropbox), 0, "", 0},
+		{"nothing but the path's own", pipelinetest.Bare, choosing("{owner}", same), 0, "", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, _ := bareMonitor(t)
+			applyBare(t, m, test.before)
+			got, err := compareText(m, test.candidate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.WouldOpenTotal != test.want || got.OpenedTotal != test.opened || got.ClosedTotal != 0 ||
+				test.want > 0 && (len(got.WouldOpen) != 1 || got.WouldOpen[0].Policy != test.policy) {
+				t.Errorf("%+v, want %d flows by %s", got, test.want, test.policy)
+			}
+		})
+	}
+}

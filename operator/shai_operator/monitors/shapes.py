@@ -131,6 +131,8 @@ COMPARISON: Shape = {
     "closedTotal": int,
     "wouldClose": _FLOWS,
     "wouldCloseTotal": int,
+    "wouldOpen": _FLOWS,
+    "wouldOpenTotal": int,
     "users": Listed(NAME, _FLOWS_LISTED),
     "usersTotal": int,
     "documents": Listed(Text(pattern=".+"), _FLOWS_LISTED),

@@ -16,9 +16,10 @@ LISTED = 20
 _FLOW_FIELDS = (
     "task", "instance", "instances", "access", "conduits", "conduit", "policy", "classes", "documents", "flows",
 )  # fmt: skip
-_FLOW_LISTS = ("opened", "closed", "wouldClose")
+_FLOW_LISTS = ("opened", "closed", "wouldClose", "wouldOpen")
 _NUMBERS = (
-    "flowsBefore", "flowsAfter", "openedTotal", "closedTotal", "wouldCloseTotal", "usersTotal", "documentsTotal",
+    "flowsBefore", "flowsAfter", "openedTotal", "closedTotal", "wouldCloseTotal", "wouldOpenTotal", "usersTotal",
+    "documentsTotal",
 )  # fmt: skip
 _NAME_LISTS = ("users", "documents")
 
@@ -56,8 +57,12 @@ class Effect:
         return (
             f"it opens {count(self.number('openedTotal'), 'flow')} and closes {self.number('closedTotal')} of "
             f"{self.number('flowsBefore')}, for {count(self.number('usersTotal'), 'user')} and "
-            f"{count(self.number('documentsTotal'), 'document')}"
+            f"{count(self.number('documentsTotal'), 'document')}{self._by_choice()}"
         )
+
+    def _by_choice(self) -> str:
+        flows = self.number("wouldOpenTotal")
+        return f", and lets principals open {flows} more by choosing policies" if flows else ""
 
     def of_pipeline(self, pipeline: str) -> dict[str, Any]:
         """Return the effect for a Pipeline's status: the flows of this pipeline, and the totals of the whole change."""

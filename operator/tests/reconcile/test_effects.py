@@ -41,3 +41,12 @@ def test_a_pipeline_is_told_its_own_flows_within_the_schema() -> None:
     assert len(written["closed"]) == len(written["users"]) == LISTED
     assert written["closed"][0] == {"task": "worker", "access": "read", "flows": 2}
     assert written["opened"] == []
+
+
+def test_what_choices_would_open_is_told() -> None:
+    chosen = effect(openedTotal=1, wouldOpen=[flow("a", 7), flow("b", 2)], wouldOpenTotal=9)
+    assert chosen.summary().endswith(", and lets principals open 9 more by choosing policies")
+    written = chosen.of_pipeline("a")
+    assert written["wouldOpenTotal"] == 9
+    assert [listed["flows"] for listed in written["wouldOpen"]] == [7]
+    assert "choosing" not in effect(openedTotal=1).summary()

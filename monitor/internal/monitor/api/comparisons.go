@@ -34,6 +34,10 @@ type Comparison struct {
 	// in mode Audit or Warn forbid. They stay open and are recorded.
 	WouldClose      []FlowChange `json:"wouldClose"`
 	WouldCloseTotal uint64       `json:"wouldCloseTotal"`
+	// WouldOpen are flows that stay closed, and that principals could open by choosing a policy for a
+	// document, which nobody can under the bundle in force. Policy is the one to choose.
+	WouldOpen      []FlowChange `json:"wouldOpen"`
+	WouldOpenTotal uint64       `json:"wouldOpenTotal"`
 
 	Users          []string `json:"users"` // of instances with a flow that is opened or closed, sorted
 	UsersTotal     uint64   `json:"usersTotal"`
