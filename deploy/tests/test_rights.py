@@ -156,7 +156,7 @@ def test_jobs_are_made_in_a_namespace_of_their_own(deployed: Cluster, folder: st
     """What deploy/benchmarks and deploy/shards add, for pods that generate load or analyse."""
     deployed.kubectl("apply", "--server-side", "--validate=strict", "-k", str(ROOT / "deploy" / folder))
     until(lambda: may(deployed, "create", "jobs.batch", space), "the authorizer knows the role")
-    for verb in ("create", "get", "patch", "delete"):
+    for verb in ("create", "get", "list", "patch", "delete"):
         assert may(deployed, verb, "jobs.batch", space)
         assert not may(deployed, verb, "jobs.batch", OWN), "their pods could read the Secrets there"
         assert not may(deployed, verb, "jobs.batch", OTHER)

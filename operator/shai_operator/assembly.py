@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import kopf
 
 from shai_operator.cluster.client import Cluster
-from shai_operator.control import authority
+from shai_operator.control import authority, load_jobs, sharding
 from shai_operator.control.analysis_controller import AnalysisController
 from shai_operator.control.benchmark_controller import BenchmarkController
 from shai_operator.control.definition_controller import DefinitionController
@@ -38,6 +38,7 @@ from shai_operator.control.stored import Stored
 from shai_operator.control.task_run_controller import TaskRunController
 from shai_operator.control.task_runner import TaskRunner
 from shai_operator.control.verdicts import Verdicts
+from shai_operator.control.worker_jobs import WorkerJobs
 from shai_operator.handlers import login, watch, watching
 from shai_operator.handlers.admission import Admission
 from shai_operator.metrics.samples import Snapshot, objects
@@ -136,6 +137,7 @@ async def _lead(
         tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
         runner=runner,
     )
+    workers = WorkerJobs(cluster, seal)
     pools = PoolController(services)
     scraping = Scraping(settings, cluster, inventory, root)
     snapshot = _snapshots(inventory, pools, scraping, await program.version(settings.shai))
@@ -143,7 +145,7 @@ async def _lead(
         settings.runtime,
         scrape=settings.scrape,
         cluster=settings.cluster,
-        jobs=LoadJobs(cluster, settings.load_image, settings.load_host),
+        jobs=LoadJobs(workers, settings.load_image, settings.load_host),
     )
     generators: dict[str, LoadGenerator] = {
         "local": near,
@@ -160,7 +162,7 @@ async def _lead(
             DefinitionController(loop, verdicts, executor, seal),
         ),
         "OfflineAnalysis": AnalysisController(loop, executor),
-        "AnalysisRun": RunController(loop, executor, jobs, pools, Sharding(cluster, settings, root)),
+        "AnalysisRun": RunController(loop, executor, jobs, pools, Sharding(cluster, workers, settings, root)),
         "TaskRun": TaskRunController(loop, executor, jobs, pools, runner),
         "MemberReading": MemberReadingController(loop, executor, jobs, pools),
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
@@ -176,6 +178,7 @@ async def _lead(
                 tasks.create_task(loop.run(), name="loop")
                 tasks.create_task(freshness.run(), name="freshness")
                 tasks.create_task(scraping.lead(port), name="scraping")
+                tasks.create_task(workers.keep_swept(_with_workers(settings)), name="left Jobs")
                 tasks.create_task(held.registration.keep(), name="registration")
                 tasks.create_task(
                     watching.run(
@@ -187,6 +190,12 @@ async def _lead(
             await jobs.close()
             await playbooks.close()
             await pools.close()
+
+
+def _with_workers(settings: Settings) -> list[str]:
+    """Return the namespaces in which this operator makes Jobs. It has rights in no others."""
+    images = {sharding.NAMESPACE: settings.shard_image, load_jobs.NAMESPACE: settings.load_image}
+    return [space for space, image in images.items() if image]
 
 
 def _snapshots(inventory: Inventory, pools: PoolController, scraping: Scraping, version: str) -> Callable[[], Snapshot]:

@@ -10,7 +10,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from loadgen.driving import joining
-from shai_operator.control import worker_jobs
 from shai_operator.control.measuring import Joining, MeasuringError
 from shai_operator.control.worker_jobs import Workers
 from shai_operator.providers import authority, directories
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from shai_operator.cluster.client import Cluster
+    from shai_operator.control.worker_jobs import WorkerJobs
 
 NAMESPACE = "shai-load"
 PORTS = (1024, 65535)
@@ -37,7 +36,7 @@ _LABEL = "shai.dev/load"
 class LoadJobs:
     """Starts workers as Jobs."""
 
-    cluster: Cluster
+    jobs: WorkerJobs
     image: str
     """The image of the pods, which has the package loadgen; empty: this operator starts no Jobs."""
     host: str
@@ -58,7 +57,7 @@ class LoadJobs:
         family = socket.AF_INET6 if ip_address(self.host).version == 6 else socket.AF_INET  # noqa: PLR2004 - its name
         with socket.create_server((self.host, 0), family=family, backlog=_BACKLOG) as listener:
             port = int(listener.getsockname()[1])
-            async with worker_jobs.running(self.cluster, self._workers(count, member, port, files)):
+            async with self.jobs.running(self._workers(count, member, port, files)):
                 yield Joining(listener.fileno(), tls)
 
     def _workers(self, count: int, member: str, port: int, files: Mapping[str, str]) -> Workers:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.cluster.client import ClusterError
-from shai_operator.control import worker_jobs
 from shai_operator.control.worker_jobs import Workers
 from shai_operator.monitors import answers, shapes
 from shai_operator.monitors.errors import MonitorError
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from shai_operator.cluster.client import Cluster
     from shai_operator.control.settings import Settings
+    from shai_operator.control.worker_jobs import WorkerJobs
     from shai_operator.providers.authority import Identity
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.runs import Shards
@@ -87,8 +87,9 @@ class _Told:
 class Sharding:
     """Analyses members in shards. ``root`` is the authority of the members' monitors."""
 
-    def __init__(self, cluster: Cluster, settings: Settings, root: Identity) -> None:
+    def __init__(self, cluster: Cluster, jobs: WorkerJobs, settings: Settings, root: Identity) -> None:
         self._cluster = cluster
+        self._jobs = jobs
         self._settings = settings
         self._root = root
         self._all = asyncio.Semaphore(AT_ONCE)
@@ -131,8 +132,7 @@ class Sharding:
             async with self._process(subject, shards.count, place) as process:
                 lines = _Lines(process, subject.about)
                 address = await lines.listening()
-                workers = self._workers(shards, address, files)
-                async with worker_jobs.running(self._cluster, workers) as job:
+                async with self._jobs.running(self._workers(shards, address, files)) as job:
                     return await self._result(lines, job, shards, told)
 
     async def _result(self, lines: _Lines, job: Object, shards: Shards, told: _Told) -> dict[str, Any]:

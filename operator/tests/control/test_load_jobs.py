@@ -14,7 +14,9 @@ from cryptography.exceptions import InvalidSignature
 from loadgen.driving import joining
 from shai_operator.control.load_jobs import LoadJobs
 from shai_operator.control.measuring import MeasuringError
+from shai_operator.control.worker_jobs import WorkerJobs
 from shai_operator.providers import authority
+from tests.reconcile.builders import SEAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +51,7 @@ class Stored:
 
 
 def jobs(stored: Stored, image: str = "example.org/operator") -> LoadJobs:
-    return LoadJobs(cast("Cluster", stored), image, "127.0.0.1")
+    return LoadJobs(WorkerJobs(cast("Cluster", stored), SEAL), image, "127.0.0.1")
 
 
 async def test_the_pods_begin_when_all_that_confines_them_is_there(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from cryptography.exceptions import InvalidSignature
 from shai_operator.cluster.client import ClusterError
 from shai_operator.control.settings import Settings
 from shai_operator.control.sharding import ATTEMPTS, Sharding, ShardingError, Subject
+from shai_operator.control.worker_jobs import WorkerJobs
 from shai_operator.monitors.errors import MonitorError
 from shai_operator.providers import authority
 from shai_operator.reconcile.runs import Shards
 from testing.waiting import until_async
+from tests.reconcile.builders import SEAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +101,8 @@ class World:
             webhook_host="",
             shard_image=image,
         )
-        self.sharding = Sharding(cast("Cluster", stored), settings, ROOT)
+        cluster = cast("Cluster", stored)
+        self.sharding = Sharding(cluster, WorkerJobs(cluster, SEAL), settings, ROOT)
 
     async def analyze(self, space: str = "search") -> dict[str, Any]:
         def tell(found: Mapping[str, Any]) -> None:

@@ -127,3 +127,13 @@ def test_workers_of_a_job_share_the_load(away: LightSysE, tmp_path: Path) -> Non
     owned = [path_of("v1", "secrets", LOAD, name), path_of("networking.k8s.io/v1", "networkpolicies", LOAD, name)]
     for path in owned:
         until(lambda path=path: away.cluster.request("GET", path).status_code == 404, f"{path} goes with it")
+
+
+def test_workers_that_a_killed_operator_has_left_go(away: LightSysE, operator: Operator) -> None:
+    away.measure("left", workers={"count": 1, "as": "Job"}, scenario="ramp", sliceSeconds=2)
+    until(lambda: jobs(away.cluster), "the Job is made", 2 * PATIENCE_SECONDS)
+    operator.kill()
+    away.cluster.kubectl("-n", away.namespace, "delete", "benchmark", "left")
+    assert len(jobs(away.cluster)) == 1
+    operator.start()
+    until(lambda: jobs(away.cluster) == [], "the Job goes")

@@ -16,6 +16,7 @@ import pytest
 
 from shai_operator.reconcile.results import TALLY
 from testing.cluster import ROOT, path_of
+from testing.faulty_server import FaultyServer, held, passed_on
 from testing.operators import Operator
 from testing.waiting import until
 from tests.running.objects import apply, await_condition, message, pipeline, policy, read, resource, task
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from aiohttp import web
+
     from testing.cluster import Cluster
     from tests.running.small_pools import Site
 
@@ -33,10 +36,19 @@ OWNED = "policy owned(owner) { read :- sKeyIs(owner). update :- sKeyIs(owner). }
 PEOPLE = ("ada", "bob", "cyd")
 
 
+@pytest.fixture(scope="module")
+def server(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
+    with FaultyServer(devcluster.kubeconfig, tmp_path_factory.mktemp("server")) as made:
+        yield made
+
+
 @pytest.fixture(scope="module", autouse=True)
-def operator(devcluster: Cluster, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def operator(
+    devcluster: Cluster, server: FaultyServer, site: Site, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
     log = tmp_path_factory.mktemp("shards") / "log"
-    made = Operator(devcluster, log, "--images", str(site.images), "--shard-image", "example.org/shai-operator")
+    options = ["--images", str(site.images), "--identity", "test", "--shard-image", "example.org/shai-operator"]
+    made = Operator(devcluster, log, *options, kubeconfig=server.kubeconfig)
     devcluster.kubectl("apply", "-k", str(ROOT / "deploy" / "shards"))
     with made:
         yield made
@@ -180,3 +192,57 @@ def test_a_run_that_is_deleted_ends_its_pods(pool: SmallPool) -> None:
     job = begun(pool.cluster)
     pool.cluster.kubectl("-n", pool.namespace, "delete", "analysisrun", "deleted")
     await_nothing_left(pool.cluster, job)
+
+
+@pytest.fixture
+def of_somebody(pool: SmallPool) -> Iterator[str]:
+    """Yield the name of a Job with the operator's labels, which the operator did not make."""
+    labels = {"app.kubernetes.io/name": "shai-analysis", "app.kubernetes.io/part-of": "shai"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "own", "image": "example.org/own"}]}}
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "of-somebody", "namespace": SHARDS, "labels": labels},
+        "spec": {"suspend": True, "template": template},
+    }
+    assert pool.cluster.request("POST", path_of("batch/v1", "jobs", SHARDS), body).status_code == 201
+    yield "of-somebody"
+    pool.cluster.kubectl("-n", SHARDS, "delete", "job", "of-somebody")
+
+
+async def _held_secrets(request: web.Request) -> None:
+    """The operator is still making what goes with the Job when it is killed."""
+    if request.method == "POST" and request.path.endswith("/secrets"):
+        await held(request)
+
+
+def of_operator(cluster: Cluster) -> list[dict[str, Any]]:
+    return [job for job in jobs(cluster) if job["metadata"]["name"] != "of-somebody"]
+
+
+def exists(cluster: Cluster, path: str) -> bool:
+    return cluster.request("GET", path).status_code == 200
+
+
+@pytest.mark.parametrize("released", [False, True], ids=["suspended", "released"])
+def test_what_a_killed_operator_has_left_goes(
+    pool: SmallPool, operator: Operator, server: FaultyServer, of_somebody: str, *, released: bool
+) -> None:
+    cluster = pool.cluster
+    server.fault = passed_on if released else _held_secrets
+    analyze(pool, "left", shards={"count": 2})
+
+    def made() -> dict[str, Any] | None:
+        there = (job for job in of_operator(cluster) if exists(cluster, of_job(job)["policy"]))
+        return next((job for job in there if job["spec"]["suspend"] is not released), None)
+
+    job: dict[str, Any] = until(made, "the Job is made", PATIENCE_SECONDS)
+    operator.kill()
+    server.fault = passed_on
+    cluster.kubectl("-n", pool.namespace, "delete", "analysisrun", "left")
+    assert exists(cluster, of_job(job)["secret"]) is released
+    operator.start()
+    until(lambda: of_operator(cluster) == [], "the Job goes")
+    for path in of_job(job).values():
+        until(lambda path=path: not exists(cluster, path), f"{path} goes with it")
+    assert [one["metadata"]["name"] for one in jobs(cluster)] == [of_somebody], "it is not the operator's"
