@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from loadgen.datasets import crowd
 from loadgen.measuring import cores, measurement
-from loadgen.measuring.place import IMAGE, MANIFESTS, Place
+from loadgen.measuring.options import add_load, add_place, natural, place_of, positive
 from loadgen.plan import MODES, PLANS, UNLIMITED, Plan, sessions
 from loadgen.results import summary, tables
 from loadgen.results.samples import SampleFile
@@ -32,12 +31,13 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
 
+    from loadgen.measuring.place import Place
     from loadgen.results.samples import Sample
 
-_ROOT = Path(__file__).resolve().parents[2]
 _PIPELINE, _HOST = "syse", "127.0.0.1"
 _LENGTHS = (1, 4, 16, 64, 256, UNLIMITED)
 """Those of the paper's measurement with its fast engine."""
+_SEEDED = "users and the order of slices"
 
 
 def measure(
@@ -77,38 +77,16 @@ def _record(file: SampleFile, plan: Plan, tell: Callable[[str], None], sample: S
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
-    parser.add_argument("--image", type=Path, default=_ROOT / IMAGE, help="the programs that are measured")
-    parser.add_argument("--manifests", type=Path, default=_ROOT / MANIFESTS, help="Sys-E's manifests")
-    parser.add_argument("--busy-cycles", type=_natural, default=0, help="what a search costs, in cycles (0)")
-    parser.add_argument(
-        "--rounds", type=_positive, default=PLANS["quick"].rounds, help="how often each slice is run (7)"
-    )
-    parser.add_argument("--slice-seconds", type=float, default=3.0, help="the length of a slice (3)")
-    parser.add_argument("--warm-up-seconds", type=float, default=10.0, help="load on each installation before (10)")
-    parser.add_argument("--concurrent-users", type=_positive, default=24, help="users at the same time (24)")
-    parser.add_argument("--session-lengths", type=_natural, nargs="+", default=_LENGTHS, help="queries, 0: unlimited")
-    parser.add_argument("--users", type=_positive, default=crowd.Crowd().users, help="users in the data (400)")
-    parser.add_argument("--seed", type=int, default=1, help="of users and the order of slices")
-
-
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
-def _positive(text: str) -> int:
-    value = _natural(text)
-    if value == 0:
-        raise ValueError(text)
-    return value
+    add_place(parser)
+    add_load(parser, rounds=PLANS["quick"].rounds, slice_seconds=3.0, warm_up_seconds=10.0, seeded=_SEEDED)
+    parser.add_argument("--busy-cycles", type=natural, default=0, help="what a search costs, in cycles (0)")
+    parser.add_argument("--session-lengths", type=natural, nargs="+", default=_LENGTHS, help="queries, 0: unlimited")
+    parser.add_argument("--users", type=positive, default=crowd.Crowd().users, help="users in the data (400)")
 
 
 def run(options: Namespace) -> None:
     """Measure, print the table and write the results."""
-    place = Place(options.image.resolve(), options.manifests.resolve(), options.output.resolve())
+    place = place_of(options)
     plan = Plan(
         "fast",
         rounds=options.rounds,

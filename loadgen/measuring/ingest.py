@@ -14,15 +14,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from loadgen.datasets import arrivals, corpus, population
 from loadgen.datasets.sizes import DATASETS
@@ -31,15 +30,18 @@ from loadgen.driving.protocol import search_once
 from loadgen.errors import LoadgenError
 from loadgen.measuring import cores
 from loadgen.measuring.measurement import believe
-from loadgen.measuring.place import IMAGE, MANIFESTS, Place
+from loadgen.measuring.options import add_load, add_place, place_of
 from loadgen.plan import UNLIMITED
-from loadgen.results import estimates, summary
+from loadgen.results import estimates, summary, tables
 from loadgen.stacks import indexed, manifests
 from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from rich.table import Table
 
     from loadgen.driving.orders import Crew
     from loadgen.stacks.stack import Stack
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
 QUIET, INGESTING = "quiet", "ingesting"
 RESULT = "ingest.json"
 
-_ROOT = Path(__file__).resolve().parents[2]
 _WAIT_SECONDS = 600.0
 _CATALOGUED = "shai_ingested_documents"
+_DIGITS = 4
 
 
 class IngestError(LoadgenError):
@@ -211,10 +213,10 @@ def summarise(plan: Plan, dataset: dict[str, Any], slices: Sequence[Slice]) -> d
 
     def ratio(name: str) -> dict[str, float | None]:
         pairs = [getattr(b, name) / getattr(a, name) for a, b in zip(quiet, ingesting, strict=True)]
-        return _plain(estimates.median(pairs, plan.seed))
+        return estimates.median(pairs, plan.seed).plain(_DIGITS)
 
     def value(name: str, of: Sequence[Slice]) -> dict[str, float | None]:
-        return _plain(estimates.median([getattr(one, name) for one in of], plan.seed))
+        return estimates.median([getattr(one, name) for one in of], plan.seed).plain(_DIGITS)
 
     searches = ("queries_per_second", "latency_p50_ms", "latency_p99_ms")
     documents = (
@@ -228,15 +230,6 @@ def summarise(plan: Plan, dataset: dict[str, Any], slices: Sequence[Slice]) -> d
         INGESTING: {name: value(name, ingesting) for name in (*searches, *documents)},
         "ratio": {name: ratio(name) for name in searches},
         "slices": [asdict(one) for one in slices],
-    }
-
-
-def _plain(estimate: estimates.Estimate) -> dict[str, float | None]:
-    bounded = abs(estimate.low) != float("inf")
-    return {
-        "value": round(estimate.value, 4),
-        "low": round(estimate.low, 4) if bounded else None,
-        "high": round(estimate.high, 4) if bounded else None,
     }
 
 
@@ -254,9 +247,7 @@ _ROWS = {
 
 def table(found: dict[str, Any]) -> Table:
     """Return the result as a table."""
-    made = Table()
-    for heading in ("", "nothing comes", "documents come", "ratio"):
-        made.add_column(heading, justify="left" if not heading else "right")
+    made = tables.bare("", "nothing comes", "documents come", "ratio")
     for name, title in _ROWS.items():
         made.add_row(title, *(_cell(found[part].get(name)) for part in (QUIET, INGESTING, "ratio")))
     return made
@@ -271,21 +262,16 @@ def _cell(figure: dict[str, float | None] | None) -> str:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
-    parser.add_argument("--image", type=Path, default=_ROOT / IMAGE, help="the programs that are measured")
-    parser.add_argument("--manifests", type=Path, default=_ROOT / MANIFESTS, help="Sys-E's manifests")
+    add_place(parser)
+    seeded = "the corpus, users, documents and the order of slices"
+    add_load(parser, rounds=5, slice_seconds=10.0, warm_up_seconds=20.0, seeded=seeded)
     parser.add_argument("--size", choices=DATASETS, default="smoke", help="of the corpus before (smoke)")
-    parser.add_argument("--rounds", type=int, default=5, help="pairs of slices (5)")
-    parser.add_argument("--slice-seconds", type=float, default=10.0, help="the length of a slice (10)")
-    parser.add_argument("--warm-up-seconds", type=float, default=20.0, help="load before (20)")
-    parser.add_argument("--concurrent-users", type=int, default=24, help="users at the same time (24)")
     parser.add_argument("--documents-per-second", type=float, default=1000.0, help="documents that come (1000)")
-    parser.add_argument("--seed", type=int, default=1, help="of the corpus, users, documents and the order of slices")
 
 
 def run(options: Namespace) -> None:
     """Measure, print the table and write the result."""
-    place = Place(options.image.resolve(), options.manifests.resolve(), options.output.resolve())
+    place = place_of(options)
     plan = Plan(
         options.rounds, options.slice_seconds, options.warm_up_seconds, options.concurrent_users,
         options.documents_per_second, options.seed,
@@ -312,4 +298,4 @@ def run(options: Namespace) -> None:
             slices = measure(meter, plan, tell)
     found = summarise(plan, corpus.describe(place.data), slices)
     summary.write(place.output / RESULT, found)
-    Console().print(table(found))
+    Console(width=None if sys.stdout.isatty() else tables.WIDTH).print(table(found))

@@ -27,7 +27,8 @@ from rich.console import Console
 from loadgen.datasets import crowd
 from loadgen.measuring import cores, ed25519, installations, live
 from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn, believe
-from loadgen.measuring.place import IMAGE, MANIFESTS, Place, revision
+from loadgen.measuring.options import add_load, add_place, place_of, positive
+from loadgen.measuring.place import revision
 from loadgen.plan import BARE, UNLIMITED, Plan
 from loadgen.results import estimates, session_tables, sessions, summary
 from loadgen.results.samples import SampleFile
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from loadgen.driving.orders import Crew
+    from loadgen.measuring.place import Place
     from loadgen.results.samples import Sample
     from loadgen.stacks.launcher import Variant
     from loadgen.stacks.stack import Stack
 
-_ROOT = Path(__file__).resolve().parents[2]
 _ONE_DOCUMENT = 1
 _LIVE = {"live": launcher.CONFINED, "live_process": launcher.A_PROCESS_EACH}
 
@@ -166,30 +167,18 @@ def _verifications() -> list[float]:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
-    parser.add_argument("--image", type=Path, default=_ROOT / IMAGE, help="the programs that are measured")
-    parser.add_argument("--manifests", type=Path, default=_ROOT / MANIFESTS, help="Sys-E's manifests")
+    add_place(parser)
+    seeded = "users and the order of slices"
+    add_load(parser, rounds=11, slice_seconds=3.0, warm_up_seconds=15.0, seeded=seeded)
     parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="compare with what another checkout has built")
-    parser.add_argument("--rounds", type=_positive, default=11, help="how often each slice is run (11)")
-    parser.add_argument("--slice-seconds", type=float, default=3.0, help="the length of a slice (3)")
-    parser.add_argument("--warm-up-seconds", type=float, default=15.0, help="load on each installation before (15)")
-    parser.add_argument("--concurrent-users", type=_positive, default=24, help="users at the same time (24)")
-    parser.add_argument("--users", type=_positive, default=crowd.Crowd().users, help="users in the data (400)")
+    parser.add_argument("--users", type=positive, default=crowd.Crowd().users, help="users in the data (400)")
     parser.add_argument("--live", type=int, default=1000, help="live sessions at the same time, 0 for none (1000)")
-    parser.add_argument("--revoked", type=_positive, default=100, help="how many of them are revoked at once (100)")
-    parser.add_argument("--seed", type=int, default=1, help="of users and the order of slices")
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
+    parser.add_argument("--revoked", type=positive, default=100, help="how many of them are revoked at once (100)")
 
 
 def run(options: Namespace) -> None:
     """Measure, print the tables and write the results."""
-    place = Place(options.image.resolve(), options.manifests.resolve(), options.output.resolve())
+    place = place_of(options)
     plan = Plan(
         "sessions",
         rounds=options.rounds,

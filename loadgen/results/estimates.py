@@ -8,6 +8,7 @@ bootstrap over rounds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,14 @@ class Estimate:
     def imprecise(self) -> bool:
         """Whether there is an effect, but its interval is wider than the effect itself."""
         return not self.below_noise and self.high - self.low > abs(self.value)
+
+    def plain(self, digits: int) -> dict[str, float | None]:
+        """Return it as plain JSON values, rounded to so many digits after the point; ends without bound are null."""
+        ends = {"low": self.low, "high": self.high}
+        return {
+            "value": round(self.value, digits),
+            **{name: round(end, digits) if math.isfinite(end) else None for name, end in ends.items()},
+        }
 
 
 def median(values: Sequence[float], seed: int) -> Estimate:

@@ -3,27 +3,23 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from loadgen.results.sessions import SHAI
-from loadgen.results.tables import SATURATED, WIDTH, three_digits
+from loadgen.results.tables import SATURATED, bare, three_digits, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rich.console import Console
+    from rich.table import Table
 
 _NOTHING = "-"
 
 
 def plain(results: Mapping[str, Any]) -> str:
     """Return the tables for a file."""
-    output = io.StringIO()
-    show(results, Console(file=output, width=WIDTH))
-    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+    return written(lambda console: show(results, console))
 
 
 def show(results: Mapping[str, Any], console: Console) -> None:
@@ -58,7 +54,7 @@ _FIGURES = (
 
 
 def _figures(results: Mapping[str, Any]) -> Table:
-    table = _table("CPU time", "µs", "95 % interval")
+    table = bare("CPU time", "µs", "95 % interval")
     for name, about in _FIGURES:
         table.add_row(about, three_digits(results[name]["value"]), _interval(results[name]))
     return table
@@ -68,7 +64,7 @@ _KINDS = {"faults": "minor page\nfaults", "switches": "context\nswitches", "sysc
 
 
 def _series(results: Mapping[str, Any]) -> Table:
-    table = _table("a session that only logs in", *_KINDS.values(), "sessions\nper second", "95 % interval")
+    table = bare("a session that only logs in", *_KINDS.values(), "sessions\nper second", "95 % interval")
     for name, rate in results["sessions_per_second"].items():
         counted = (three_digits(results[kind][name]) if name in results[kind] else _NOTHING for kind in _KINDS)
         table.add_row(name, *counted, three_digits(rate["value"]), _interval(rate))
@@ -77,7 +73,7 @@ def _series(results: Mapping[str, Any]) -> Table:
 
 def _processes(results: Mapping[str, Any]) -> Table:
     own = {name: found["cpu_us_per_session"] for name, found in results["by_process"].items()}
-    table = _table("CPU µs of such a session, by process", *own[SHAI])
+    table = bare("CPU µs of such a session, by process", *own[SHAI])
     for name, found in own.items():
         table.add_row(name, *(three_digits(found.get(process, 0.0)) for process in own[SHAI]))
     return table
@@ -128,13 +124,6 @@ def _live(live: Mapping[str, Any]) -> list[str]:
         f"{ended} (the monitor's answer came after {live['answered_ms']:.1f} ms).",
     ]
     return lines if live["limit"] is None else [*lines, f"There are not {live['wanted']}: {live['limit']}"]
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number == 0 else "right", no_wrap=True)
-    return table
 
 
 def _interval(found: Mapping[str, float | None]) -> str:

@@ -7,7 +7,6 @@ All times are CPU times in microseconds: medians over the rounds, each compared 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,7 @@ BESIDE = "beside"
 """Mode shai of another checkout."""
 
 FORMAT = 1
+_DIGITS = 3
 
 Figure = dict[str, float | None]
 
@@ -209,11 +209,7 @@ def shifted(estimate: Estimate, by: float) -> Estimate:
 
 def figure(estimate: Estimate) -> Figure:
     """Convert an estimate to JSON."""
-    ends = {"low": estimate.low, "high": estimate.high}
-    return {
-        "value": round(estimate.value, 3),
-        **{name: round(value, 3) if math.isfinite(value) else None for name, value in ends.items()},
-    }
+    return estimate.plain(_DIGITS)
 
 
 def _prepared(found: Samples, bare: Counts, near: Counts, far: Counts) -> Estimate:

@@ -153,9 +153,22 @@ def markdown(results: dict[str, Any]) -> str:
 
 def plain(results: dict[str, Any]) -> str:
     """Return the table and its remarks for a file."""
+    return written(lambda console: show(results, console))
+
+
+def written(show: Callable[[Console], None]) -> str:
+    """Return what is shown, for a file."""
     output = io.StringIO()
-    show(results, Console(file=output, width=WIDTH))
+    show(Console(file=output, width=WIDTH))
     return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+
+
+def bare(*headings: str) -> Table:
+    """Return a table without a frame; its first column says what the numbers in the others are, and may be wrapped."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=number > 0)
+    return table
 
 
 def _legend(results: dict[str, Any]) -> list[str]:
