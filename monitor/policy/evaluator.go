@@ -45,12 +45,19 @@ const maxLeads = 1 << 16
 
 // NewEvaluator returns an evaluator of rules in a state.
 func NewEvaluator(state State) *Evaluator {
-	e := &Evaluator{state: state, index: indexOf(state)}
-	if e.index != nil {
-		e.self = weak.Make(e.index)
+	e := &Evaluator{state: state}
+	if e.finds(state) {
 		e.leads = make(map[lead]setNumber)
 	}
 	return e
+}
+
+// finds sets the index of a state's facts, and reports whether there is one.
+func (e *Evaluator) finds(state State) bool {
+	if e.index = indexOf(state); e.index != nil {
+		e.self = weak.Make(e.index)
+	}
+	return e.index != nil
 }
 
 // Prepared is an environment for questions to evaluators of one state. It is immutable and
@@ -103,17 +110,22 @@ func (e *Evaluator) Holds(rule Rule, asker *Prepared) (bool, error) {
 	if !program.ok {
 		return e.prove(rule, &asker.environment)
 	}
-	e.asker, e.knows, e.this = asker, asker.of == e.self, rule.this
-	e.budget.steps, e.budget.err = asker.environment.Steps, nil
-	if e.budget.steps <= 0 {
-		e.budget.steps = DefaultSteps
-	}
+	e.ask(rule, asker)
 	for at := 0; at < len(program.code); at = int(program.code[at].end) {
 		if e.run(program.code[at:program.code[at].end], 0) && e.budget.err == nil {
 			return true, nil
 		}
 	}
 	return false, e.budget.err
+}
+
+// ask begins a question.
+func (e *Evaluator) ask(rule Rule, asker *Prepared) {
+	e.asker, e.knows, e.this = asker, asker.of == e.self, rule.this
+	e.budget.steps, e.budget.err = asker.environment.Steps, nil
+	if e.budget.steps <= 0 {
+		e.budget.steps = DefaultSteps
+	}
 }
 
 // prove asks the prover, for rules that compare policies or speak of a write's content.

@@ -26,6 +26,7 @@ type instruction struct {
 	complete bool  // nothing is open
 	fixed    bool  // about tuples: the conduit is a constant
 	single   bool  // about tuples: whether a set contains the value of tested
+	plain    bool  // of a clause's first one: see isPlain
 	end      int32 // of its clause in the program
 
 	identity  unique.Handle[string] // of sKeyIs with a constant
@@ -94,41 +95,47 @@ type foundGroup struct {
 }
 
 // assembled returns the rule's program.
-func (r *rule) assembled() *program {
-	if r.program.isReady.Load() {
-		return &r.program
+func (r *rule) assembled() *program { return r.program.of(r.clauses) }
+
+// of returns the program, which is always asked for with the same clauses.
+func (p *program) of(clauses []clause) *program {
+	if p.isReady.Load() {
+		return p
 	}
-	return r.assembledOnce()
+	return p.assembledOnce(clauses)
 }
 
-func (r *rule) assembledOnce() *program {
-	r.program.assemble.Do(r.assemble)
-	return &r.program
+func (p *program) assembledOnce(clauses []clause) *program {
+	p.assemble.Do(func() { p.add(clauses) })
+	return p
 }
 
-func (r *rule) assemble() {
-	r.program.ok = true
-	for i := range r.clauses {
-		a := assembler{known: make([]bool, r.clauses[i].variables)}
-		code := joins(a.body(r.clauses[i].body), r.clauses[i].variables)
+// add assembles clauses; they are the program's only ones.
+func (p *program) add(clauses []clause) {
+	p.ok = true
+	for i := range clauses {
+		a := assembler{known: make([]bool, clauses[i].variables)}
+		code := joins(a.body(clauses[i].body), clauses[i].variables)
 		if len(code) == 0 {
 			code = []instruction{{op: opInvalid}}
 		}
+		code[0].plain = isPlain(code)
 		for j := range code {
-			code[j].end = int32(len(r.program.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
+			code[j].end = int32(len(p.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
 		}
 		for j := range code {
-			r.program.code = append(r.program.code, instruction{})
-			code[j].moveTo(&r.program.code[len(r.program.code)-1])
+			p.code = append(p.code, instruction{})
+			code[j].moveTo(&p.code[len(p.code)-1])
 		}
-		r.program.ok = r.program.ok && !a.failed
+		p.ok = p.ok && !a.failed
 	}
-	r.program.isReady.Store(true)
+	p.isReady.Store(true)
 }
 
 // moveTo copies everything but the cache, which is empty before the first use.
 func (c *instruction) moveTo(other *instruction) {
-	other.op, other.complete, other.fixed, other.single, other.end = c.op, c.complete, c.fixed, c.single, c.end
+	other.op, other.complete, other.fixed, other.single, other.plain = c.op, c.complete, c.fixed, c.single, c.plain
+	other.end = c.end
 	other.identity, other.tested, other.arguments, other.relation = c.identity, c.tested, c.arguments, c.relation
 	other.conduit, other.each, other.joined = c.conduit, c.each, c.joined
 }

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // noon is the clock of tests that do not say otherwise.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // mustBind compiles a text with one policy and binds it.
-func mustBind(t testing.TB, text string, values ...string) *Policy {
+func mustBind(t rapid.TB, text string, values ...string) *Policy {
 	t.Helper()
 	template, err := CompileAccepted("test.pol", []byte(text))
 	if err != nil {
@@ -22,7 +24,7 @@ func mustBind(t testing.TB, text string, values ...string) *Policy {
 	return mustBindTemplate(t, template, values...)
 }
 
-func mustBindTemplate(t testing.TB, template *Template, values ...string) *Policy {
+func mustBindTemplate(t rapid.TB, template *Template, values ...string) *Policy {
 	t.Helper()
 	p, err := template.bindValues(values...)
 	if err != nil {

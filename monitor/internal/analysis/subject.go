@@ -19,6 +19,7 @@ type subject struct {
 	instance Instance
 	task     *Task
 	taint    policy.Label
+	assumed  policy.Assumed // the taint, for quick decisions
 	session  *policy.Session
 	values   map[string]string // of its parameters, by name
 	next     nextInstant       // at which something that is denied may be allowed
@@ -66,7 +67,8 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 	if err != nil {
 		return nil, fmt.Errorf("taint of %s: %w", instance.Name(), err)
 	}
-	return &subject{instance: instance, task: task, taint: bound.Label(instance.Name()), values: values,
+	taint := bound.Label(instance.Name())
+	return &subject{instance: instance, task: task, taint: taint, assumed: policy.Assume(state, taint), values: values,
 		session: sessionOf(task, values)}, nil
 }
 
@@ -85,6 +87,8 @@ type target struct {
 	class   uint32
 	conduit policy.Conduit
 	label   policy.Label // the conduit's
+	// demanded is the label, for quick decisions. It is made only for many of them: see prepare.
+	demanded policy.Demanded
 	// name is that of the representative: a conduit for which conditions on it change moves to
 	// another class. It is empty if the class is of one conduit, which stays in it.
 	name string
@@ -108,8 +112,12 @@ func newTargets(state *catalog.State) *targets {
 // prepare prepares the classes of a set. It is not safe for concurrent use, but get is.
 func (t *targets) prepare(set string) {
 	for _, class := range t.state.ClassesOf(set) {
-		if t.byClass[class] == nil {
-			t.byClass[class] = newTarget(t.state, class)
+		if t.byClass[class] != nil {
+			continue
+		}
+		if to := newTarget(t.state, class); to != nil {
+			to.demanded = policy.Demand(to.label)
+			t.byClass[class] = to
 		}
 	}
 }
@@ -154,6 +162,21 @@ func newTargetNamed(info catalog.ClassInfo, name string) *target {
 		to.name = name
 	}
 	return to
+}
+
+// evaluators make those decisions about reads that do not need the prover.
+type evaluators struct{ idle sync.Pool }
+
+func newEvaluators(state *catalog.State) *evaluators {
+	return &evaluators{sync.Pool{New: func() any { return policy.NewEvaluator(state) }}}
+}
+
+// cover shows that an instance's taint covers a class' label, if that can be shown without the
+// prover, and appends what this rests on. Otherwise nothing is known.
+func (e *evaluators) cover(who *subject, to *target, conditions []policy.Condition) ([]policy.Condition, bool) {
+	evaluator := e.idle.Get().(*policy.Evaluator)
+	defer e.idle.Put(evaluator)
+	return evaluator.Covers(&who.assumed, &to.demanded, conditions)
 }
 
 // The accesses of instances.

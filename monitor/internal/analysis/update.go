@@ -103,7 +103,7 @@ func (r *Result) begin(state *catalog.State, options Options) *update {
 		old: r, options: options, instances: r.instances, dirty: make(map[int]*dirty),
 		questions: slices.Clone(r.questions),
 		engine: &engine{plan: r.plan, state: state, now: options.Now, followed: r.followed,
-			targets: &targets{state: state}},
+			targets: &targets{state: state}, evaluators: newEvaluators(state)},
 	}
 }
 

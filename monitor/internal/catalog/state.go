@@ -29,6 +29,9 @@ type State struct {
 // Facts returns the number of facts. A tuple at several offsets of a conduit counts once.
 func (s *State) Facts() int { return s.facts.Facts() }
 
+// FactIndex returns what the facts are in, for [policy.Evaluator].
+func (s *State) FactIndex() *policy.FactIndex { return s.facts }
+
 // Has implements [policy.Facts].
 func (s *State) Has(pattern policy.Pattern) bool { return s.facts.Has(pattern) }
 
