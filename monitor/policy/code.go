@@ -8,6 +8,7 @@ const (
 	CodeLimit            Code = "limit"
 	CodeUnknownPredicate Code = "unknown-predicate"
 	CodeUnknownName      Code = "unknown-name"
+	CodeAmbiguous        Code = "ambiguous-name"
 	CodeArguments        Code = "arguments"
 	CodeUnbound          Code = "unbound-variable"
 	CodeUsedOnce         Code = "variable-used-once"

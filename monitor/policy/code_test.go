@@ -14,6 +14,7 @@ var codes = []codeInfo{
 	{CodeLimit, SeverityError, "a limit is exceeded"},
 	{CodeUnknownPredicate, SeverityError, "no predicate has the name"},
 	{CodeUnknownName, SeverityError, "a lower-case name is neither a parameter nor a word that the predicate knows"},
+	{CodeAmbiguous, SeverityError, "a name is both a parameter and a word that the predicate knows"},
 	{CodeArguments, SeverityError, "a predicate has the wrong number or form of arguments"},
 	{CodeUnbound, SeverityError, "no literal gives the variable a value"},
 	{CodeUsedOnce, SeverityError, "a variable is used once, so it restricts nothing; one that is meant to begins with `_`"},

@@ -33,8 +33,7 @@ func (c *compiler) predicate(item *literalSyntax, level *scope) literal {
 		return result
 	}
 	for i, argument := range item.arguments {
-		if argument.form == nameTerm && known.words != nil && i == known.word &&
-			!slices.Contains(c.declaration.Parameters, argument.name) {
+		if argument.form == nameTerm && known.words != nil && i == known.word && c.isWord(argument, known) {
 			result.arguments = append(result.arguments, c.word(argument, known))
 			continue
 		}
@@ -60,6 +59,20 @@ func (c *compiler) argument(op operation, argument termSyntax, level *scope) Val
 			argument.name),
 		"unknown name `%s`", argument.name)
 	return Value{}
+}
+
+// isWord reports whether a name is no parameter. One that is both is a mistake, since who reads cKindIs(output)
+// takes it for the kind. Parameters had such names before these were words: elsewhere, they may.
+func (c *compiler) isWord(argument termSyntax, known signature) bool {
+	if !slices.Contains(c.declaration.Parameters, argument.name) {
+		return true
+	}
+	if slices.Contains(known.words, argument.name) {
+		c.fail(argument.rangeOf(), CodeAmbiguous, "one meaning",
+			fmt.Sprintf("rename the parameter, or write %q for the word", argument.name),
+			"`%s` is a parameter of the policy, and a word that %s knows", argument.name, known.name)
+	}
+	return false
 }
 
 func (c *compiler) word(argument termSyntax, known signature) Value {
