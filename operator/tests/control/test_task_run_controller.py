@@ -20,7 +20,7 @@ from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import FINALIZER, reference, status
 from testing.waiting import until_async
 from tests.control.monitor_server import listening
-from tests.control.test_run_controllers import Written
+from tests.control.run_world import Written
 from tests.reconcile.builders import FOR_SEARCH, OWNED, inventory, resource
 
 if TYPE_CHECKING:

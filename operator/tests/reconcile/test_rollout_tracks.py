@@ -6,7 +6,7 @@ from __future__ import annotations
 from shai_operator.reconcile import rollout
 from shai_operator.reconcile.judging import Usage
 from shai_operator.reconcile.rollout_state import State, Tracks
-from tests.reconcile.test_rollout import BEFORE, first_step, judged, member, samples, seconds, situation, watched
+from tests.reconcile.rollouts import BEFORE, first_step, judged, member, samples, seconds, situation, watched
 
 CANARY = member(0, "new", samples=samples("new", denials=30))
 OTHERS = member(1, samples=samples("old")), member(2, samples=samples("old", sessions=50))
