@@ -27,7 +27,7 @@ func ParseAll(filename string, text []byte) (*File, Errors) {
 	if len(text) > MaxText {
 		first := Range{Position{1, 1}, Position{1, 1}}
 		return &File{Name: filename}, Errors{newError(filename, first, CodeLimit, "", "divide it into several files",
-			"the text has %d bytes, the limit is %d", len(text), MaxText).limited(ErrTextTooLong)}
+			"the text has more than %d bytes", MaxText).limited(ErrTextTooLong)}
 	}
 	p := &parser{lexer: lexer{filename: filename, text: string(text), line: 1}}
 	p.advance()

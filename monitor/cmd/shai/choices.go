@@ -124,9 +124,12 @@ func choiceNamed(item api.ItemPolicy, principal, text string) (string, error) {
 		strings.Join(all, " or "))
 }
 
+// largestKey is more than a PEM file with one key and its comments has.
+const largestKey = 64 << 10
+
 // readPrincipalKey reads an Ed25519 key from a PEM file.
 func readPrincipalKey(file string) (ed25519.PrivateKey, error) {
-	text, err := plainfile.Read(file)
+	text, err := plainfile.Read(file, largestKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the principal's key: %w", err)
 	}

@@ -55,7 +55,7 @@ func readTexts(found []finding, texts map[string]string) {
 		if _, known := texts[f.File]; known {
 			continue
 		}
-		if text, err := plainfile.Read(f.File); err == nil {
+		if text, err := plainfile.ReadStart(f.File, manifest.MaxSize); err == nil {
 			texts[f.File] = string(text)
 		}
 	}

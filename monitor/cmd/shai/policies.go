@@ -79,7 +79,7 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 			manifests = append(manifests, path)
 			continue
 		}
-		text, err := plainfile.Read(path)
+		text, err := plainfile.ReadStart(path, policy.MaxText)
 		if err != nil {
 			return result, nil, fmt.Errorf("read policy: %w", err)
 		}
@@ -208,7 +208,7 @@ func (p *program) format(path string, write bool) error {
 	if err != nil {
 		return fmt.Errorf("format policy: %w", err)
 	}
-	text, err := plainfile.Read(path)
+	text, err := plainfile.ReadStart(path, policy.MaxText)
 	if err != nil {
 		return fmt.Errorf("format policy: %w", err)
 	}

@@ -122,7 +122,7 @@ func (p *program) readPolicies(paths []string) (policySources, error) {
 			return given, fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", path)
 		}
 		for _, name := range names {
-			text, err := plainfile.Read(name)
+			text, err := plainfile.ReadStart(name, policy.MaxText)
 			if err != nil {
 				return given, fmt.Errorf("read policy: %w", err)
 			}

@@ -127,11 +127,14 @@ work, or of earlier facts, are refused. What the results grant is believed.`,
 	return command
 }
 
+// largestShard is what the monitor accepts of an analysis.
+const largestShard = 1 << 30
+
 func (p *program) importAnalysis(ctx context.Context, pipeline string, paths []string) error {
 	shards := make([][]byte, len(paths))
 	for i, path := range paths {
 		var err error
-		if shards[i], err = plainfile.Read(path); err != nil {
+		if shards[i], err = plainfile.Read(path, largestShard); err != nil {
 			return fmt.Errorf("read shard: %w", err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"shai.dev/monitor/internal/edition"
 	"shai.dev/monitor/internal/plainfile"
+	"shai.dev/monitor/policy"
 )
 
 // Server serves one editor.
@@ -170,7 +171,7 @@ func (s *Server) beside(d *document) []*document {
 		}
 		if open := s.open[uri]; open != nil {
 			all = append(all, open)
-		} else if text, err := plainfile.Read(name); err == nil {
+		} else if text, err := plainfile.ReadStart(name, policy.MaxText); err == nil {
 			all = append(all, newDocument(uri, string(text), 0, s.utf8))
 		}
 	}

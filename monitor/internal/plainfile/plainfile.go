@@ -7,6 +7,7 @@ package plainfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,6 +17,9 @@ import (
 
 // ErrIrregular is the reason for which something other than a regular file is not opened.
 var ErrIrregular = errors.New("it is no regular file; write its content to one")
+
+// ErrTooLong is the reason for which a file is not read.
+var ErrTooLong = errors.New("it is too long")
 
 // Open opens a file to read it. An error is a [fs.PathError].
 func Open(path string) (*os.File, error) {
@@ -27,14 +31,33 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 	return opened(path, func(how int) (*os.File, error) { return root.OpenFile(path, how, 0) })
 }
 
-// Read reads a whole file.
-func Read(path string) ([]byte, error) {
+// Read reads a whole file. One of more than most bytes is an error that says so.
+func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(file)
+	tooLong := &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it has more than %d bytes", ErrTooLong, most)}
+	if about, err := file.Stat(); err == nil && about.Size() > most {
+		return nil, tooLong
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if int64(len(text)) > most { // it grows
+		return nil, tooLong
+	}
+	return text, err
+}
+
+// ReadStart reads a whole file, or of one that is longer the first most+1 bytes, for callers that refuse
+// such a text themselves. Files of any length can be named, and sparse ones cost nothing to make.
+func ReadStart(path string, most int64) ([]byte, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most+1))
 }
 
 // opened examines what was opened, not what had the name before.

@@ -25,7 +25,7 @@ func ReadPolicies(path string) (Policies, error) {
 	if filepath.Ext(path) != ".pol" {
 		return policiesOfManifests(path)
 	}
-	text, err := plainfile.Read(path)
+	text, err := plainfile.ReadStart(path, policy.MaxText)
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
@@ -82,7 +82,7 @@ func besidesOf(path string) []*policy.File {
 	}
 	var files []*policy.File
 	for _, name := range names {
-		text, err := plainfile.Read(name)
+		text, err := plainfile.ReadStart(name, policy.MaxText)
 		if err != nil || filepath.Base(name) == filepath.Base(path) {
 			continue
 		}

@@ -71,7 +71,7 @@ func Find(paths ...string) ([]string, error) {
 // ReadSuite reads a file of tests, and the policies that it names. An error in it is a
 // [manifest.Errors] with every one found; one in the policies as of [ReadPolicies].
 func ReadSuite(path string) (*Suite, error) {
-	text, err := plainfile.Read(path)
+	text, err := plainfile.Read(path, manifest.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("read tests: %w", err)
 	}
