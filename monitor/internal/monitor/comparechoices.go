@@ -65,7 +65,8 @@ func letsChoose(plan *analysis.Plan, bundle catalog.Bundle) bool {
 	})
 }
 
-func (c *comparison) by(ctx context.Context, plan *analysis.Plan, changes []*catalog.Change) ([]analysis.Chosen, error) {
+func (c *comparison) by(ctx context.Context, plan *analysis.Plan,
+	changes []*catalog.Change) ([]analysis.Chosen, error) {
 	var all []analysis.Chosen
 	for _, change := range changes {
 		options := c.options()

@@ -169,7 +169,8 @@ func (s *Service) Compare(_ context.Context, request api.CompareRequest, progres
 	byChoice.Instances, byChoice.Policy, byChoice.Documents, byChoice.Flows = 2, "public", 4, 8
 	return api.Comparison{From: "00ff", To: "11ee", FlowsBefore: 1200, FlowsAfter: 1188, Opened: []api.FlowChange{},
 		Closed:      []api.FlowChange{closed},
-		ClosedTotal: 12, WouldClose: []api.FlowChange{}, WouldOpen: []api.FlowChange{byChoice}, WouldOpenTotal: 8, Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
+		ClosedTotal: 12, WouldClose: []api.FlowChange{}, WouldOpen: []api.FlowChange{byChoice}, WouldOpenTotal: 8,
+		Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
 		Documents: []string{closed.Conduit}, DocumentsTotal: 4, DurationMicroseconds: 181_000}, nil
 }
 
