@@ -169,26 +169,20 @@ func (c *checker) flows(pipeline, task *object, conduits map[string]Conduit) {
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	for i, name := range spec.Reads {
-		at := fmt.Sprintf("spec.reads[%d]", i)
-		conduit, ok := conduits[name]
-		switch {
-		case !ok:
-			c.unknownConduit(pipeline, task, at, name, known)
-		case conduit.To != "" && conduit.To != task.name:
-			c.fail(task, at, "", "%q ends at task %s in pipeline %s", name, conduit.To, pipeline.name)
+	listed := func(field string, names []string, end func(Conduit) string, does string) {
+		for i, name := range names {
+			at := fmt.Sprintf("spec.%s[%d]", field, i)
+			conduit, ok := conduits[name]
+			switch {
+			case !ok:
+				c.unknownConduit(pipeline, task, at, name, known)
+			case end(conduit) != "" && end(conduit) != task.name:
+				c.fail(task, at, "", "%q %s task %s in pipeline %s", name, does, end(conduit), pipeline.name)
+			}
 		}
 	}
-	for i, name := range spec.Writes {
-		at := fmt.Sprintf("spec.writes[%d]", i)
-		conduit, ok := conduits[name]
-		switch {
-		case !ok:
-			c.unknownConduit(pipeline, task, at, name, known)
-		case conduit.From != "" && conduit.From != task.name:
-			c.fail(task, at, "", "%q begins at task %s in pipeline %s", name, conduit.From, pipeline.name)
-		}
-	}
+	listed("reads", spec.Reads, func(conduit Conduit) string { return conduit.To }, "ends at")
+	listed("writes", spec.Writes, func(conduit Conduit) string { return conduit.From }, "begins at")
 }
 
 func (c *checker) unknownConduit(pipeline, task *object, at, name string, known []string) {

@@ -7,6 +7,7 @@ import base64
 import logging
 import os
 import ssl
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,8 @@ async def load(cluster: Cluster, namespace: str) -> Identity:
     return identity
 
 
-class ClientTLS:
-    """The operator's side of its connections to monitors. `context` renews the certificate when necessary."""
+class _TLS(ABC):
+    """One side of connections. `context` renews its certificate when necessary."""
 
     def __init__(self, root: Identity, name: str, directory: Path) -> None:
         self._root = root
@@ -69,36 +70,39 @@ class ClientTLS:
         self._ends = datetime.min.replace(tzinfo=UTC)
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context for connections; it accepts only members with a certificate of the authority."""
+        """Return the TLS context for new connections."""
         now = datetime.now(UTC)
         if self._context is None or now > self._ends - RENEW_BEFORE:
-            client = authority.issue_client(self._root, self._name, now)
-            context = ssl.create_default_context(cadata=self._root.certificate)
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
-            _load(context, client, self._directory / "client.pem")
-            self._context, self._ends = context, client.ends
+            self._context, self._ends = self._made(now)
         return self._context
 
+    @abstractmethod
+    def _made(self, now: datetime) -> tuple[ssl.SSLContext, datetime]:
+        """Make a context with a new certificate; return when this ends, too."""
 
-class ServerTLS:
-    """The certificate of the admission server. `context` renews it when necessary."""
 
-    def __init__(self, root: Identity, host: str, directory: Path) -> None:
-        self._root = root
-        self._host = host
-        self._directory = directory
-        self._context: ssl.SSLContext | None = None
-        self._ends = datetime.min.replace(tzinfo=UTC)
+class ClientTLS(_TLS):
+    """The operator's side of its connections to monitors; it accepts only members with a certificate of the authority.
 
-    def context(self) -> ssl.SSLContext:
-        """Return the TLS context for a new connection."""
-        now = datetime.now(UTC)
-        if self._context is None or now > self._ends - RENEW_BEFORE:
-            server = authority.issue_server(self._root, self._host)
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            _load(context, server, self._directory / "server.pem")
-            self._context, self._ends = context, server.ends
-        return self._context
+    ``name`` is the operator's.
+    """
+
+    def _made(self, now: datetime) -> tuple[ssl.SSLContext, datetime]:
+        client = authority.issue_client(self._root, self._name, now)
+        context = ssl.create_default_context(cadata=self._root.certificate)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        _load(context, client, self._directory / "client.pem")
+        return context, client.ends
+
+
+class ServerTLS(_TLS):
+    """The admission server's side of its connections. ``name`` is the host."""
+
+    def _made(self, now: datetime) -> tuple[ssl.SSLContext, datetime]:
+        server = authority.issue_server(self._root, self._name, now)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        _load(context, server, self._directory / "server.pem")
+        return context, server.ends
 
 
 def _load(context: ssl.SSLContext, identity: Identity, path: Path) -> None:
