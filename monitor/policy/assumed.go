@@ -20,8 +20,10 @@ type Assumed struct {
 // Demanded is a label of one obligation, prepared for [Evaluator.Covers]. The zero Demanded is not
 // covered by anything. It is immutable and safe for concurrent use.
 type Demanded struct {
-	rule    Rule
-	program *program // of the rule, whose own would stay in memory as long as the policy; nil: the label is the prover's
+	rule Rule
+	// program is the rule's. The rule's own one would stay in memory for as long as the policy. It is
+	// nil if the label is left to the prover.
+	program *program
 	ends    endings
 }
 
