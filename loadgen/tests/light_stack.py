@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from loadgen.datasets import crowd
 from loadgen.measuring.place import IMAGE, MANIFESTS, Place
@@ -27,10 +30,13 @@ USERS = 24
 
 @contextlib.contextmanager
 def running(
-    variant: Variant = launcher.CONFINED, revocation: str = "lazy", beside: Sequence[str] = ()
+    variant: Variant = launcher.CONFINED,
+    revocation: str = "lazy",
+    beside: Sequence[str] = (),
+    patch: Path | None = None,
 ) -> Iterator[tuple[Stack, Path]]:
     """Run a variant of the light stack, and tasks beside those that serve searches; yield it and its data."""
-    with launched(revocation) as (stacks, place):
+    with launched(revocation, patch) as (stacks, place):
         stack = stacks.launch(variant, ("127.0.0.1", free_port()))
         stack.analyze()
         stack.serve()
@@ -40,17 +46,30 @@ def running(
 
 
 @contextlib.contextmanager
-def launched(revocation: str = "lazy") -> Iterator[tuple[Launcher, Place]]:
-    """Yield a launcher of light stacks, and the place of their data."""
+def launched(revocation: str = "lazy", patch: Path | None = None) -> Iterator[tuple[Launcher, Place]]:
+    """Yield a launcher of light stacks, whose pipeline is changed by a JSON patch, and the place of their data."""
     output = Path(tempfile.mkdtemp(prefix="shai-friends-"))
     output.chmod(0o755)  # tasks run as other users
     place = Place(ROOT / IMAGE, ROOT / MANIFESTS, output)
     try:
         with place.prepared(crowd.Crowd(USERS, hubs=2)), Supervisor() as supervisor:
             documents = light.derive(manifests.read(place.manifests), "syse")
-            manifests.find(documents, "syse")["spec"]["revocation"] = revocation
+            pipeline = manifests.find(documents, "syse")
+            pipeline["spec"]["revocation"] = revocation
+            if patch is not None:
+                pipeline.update(patched(pipeline, patch, output))
             serving = (light.ENGINE, light.FRONT_END)
             with launcher.launching(place.site, documents, "syse", supervisor, serving) as stacks:
                 yield stacks, place
     finally:
         shutil.rmtree(output)
+
+
+def patched(pipeline: dict[str, Any], patch: Path, directory: Path) -> dict[str, Any]:
+    """Return what kubectl makes of a pipeline with a JSON patch."""
+    file = directory / "unpatched.yaml"
+    file.write_text(yaml.safe_dump(pipeline))
+    command = ["kubectl", "patch", "--local", "-f", file, "--type", "json", "--patch-file", patch, "-o", "yaml"]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = yaml.safe_load(made.stdout)
+    return found

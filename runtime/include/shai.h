@@ -27,7 +27,8 @@
  *	shai_fork_worker    in the zygote, again and again
  *	  shai_accept         in the worker; blocks until a user connects
  *	  shai_authenticate   after the client has signed shai_signed_text()
- *	  shai_channel_receive, shai_open   any number of times
+ *	  shai_channel_receive, shai_open   any number of times; likewise shai_write,
+ *	                    shai_choices and shai_choose
  *	  shai_reset          ends the session
  *	  _exit               if shai_reset returns; in mode baseline shai_accept may follow
  *
@@ -448,6 +449,50 @@ SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduit
  */
 SHAI_API int shai_write(struct shai_session *session, const char *conduit, const void *content,
     size_t size, uint32_t flags);
+
+/* -------------------------------------------- choosing a document's policy */
+
+/* What the user of a session may choose for one conduit. */
+struct shai_offer {
+	char conduit[SHAI_PREFIX_MAX]; /* its path in the pipeline, which is signed */
+	char nonce[SHAI_NAME_MAX];     /* is signed, too; for one choice */
+	char policy[SHAI_POLICY_MAX];  /* in force */
+	uint32_t count;                /* of choice, 0..SHAI_OFFERED_MAX */
+	char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX];
+};
+
+/*
+ * Asks which policies the session's user may choose for a conduit, by id. The user is the one that
+ * the session is bound to.
+ *
+ * Returns 0, or -1 with errno; *offer is then unspecified:
+ *   EACCES       there is nothing for the user to choose. It is the same if the conduit does not
+ *                exist, or the user may not read it in this session
+ *   ENOTCONN     the session is not BOUND
+ *   EOPNOTSUPP   mode baseline, in which the monitor decides nothing
+ *   EPROTO       the answer is malformed; the session is BROKEN
+ *   ECONNRESET   the monitor is gone, or it has ended the session; the session is BROKEN
+ */
+SHAI_API int shai_choices(struct shai_session *session, uint32_t conduit, struct shai_offer *offer);
+
+/*
+ * Chooses a policy for a conduit, by id. policy is one of those that shai_choices has offered, and
+ * signature is the user's, by the key of the login, of the text that docs/wire.md defines
+ * ("What is signed for a choice"). The task cannot make it: the user's client does.
+ *
+ * A choice can end sessions that lose the document by it, also the one that asks. The answer then
+ * may not arrive: after ECONNRESET the policy may have been chosen.
+ *
+ * Returns 0 when the policy is in force, with *reason empty. Or returns -1 with errno, and nothing
+ * has changed. *reason says why, in words for the user; it is empty unless the monitor said so:
+ *   EACCES       as in shai_choices, or the policy is not offered, or the signature is not the
+ * user's signature of this choice ESTALE       the nonce that was signed is of no use any more:
+ * something was chosen meanwhile, or the content is new. Call shai_choices again EIO          the
+ * choice could not be stored ENAMETOOLONG policy is longer than SHAI_POLICY_MAX - 1 bytes ENOTCONN,
+ * EOPNOTSUPP, EPROTO, ECONNRESET   as in shai_choices
+ */
+SHAI_API int shai_choose(struct shai_session *session, uint32_t conduit, const char *policy,
+    const unsigned char signature[SHAI_SIGNATURE_SIZE], char reason[SHAI_REASON_MAX]);
 
 /* --------------------------------------------------------- signed text */
 

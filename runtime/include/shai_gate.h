@@ -29,7 +29,7 @@
 #define SHAI_GATE_RECORD 16      /* offset in the buffer: a header comes before the record */
 #define SHAI_GATE_RECORD_MAX 264 /* bytes: sizeof(struct shai_transfer) */
 
-#define SHAI_GATE_HEAD 0x00440003 /* of what it passes on: SHAI_WIRE_VERSION, SHAI_TRANSFER */
+#define SHAI_GATE_HEAD 0x00440004 /* of what it passes on: SHAI_WIRE_VERSION, SHAI_TRANSFER */
 #define SHAI_GATE_SUPERVISOR 3    /* SHAI_FD_MONITOR, which it passes it on to */
 
 /* The worker maps these read-only, from SHAI_FD_GRANT and SHAI_FD_CLASSES. */

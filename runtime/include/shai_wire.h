@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHAI_WIRE_VERSION 3
+#define SHAI_WIRE_VERSION 4
 #define SHAI_WIRE_MAX 65536 /* largest record, in bytes */
 
 /*
@@ -57,6 +57,8 @@
 #define SHAI_DIRECTORIES_MAX 240 /* classes whose directories a session gets */
 #define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
 #define SHAI_CONTENT_MAX 16384   /* content of one SHAI_WRITE, in bytes */
+#define SHAI_POLICY_MAX 256      /* a policy with its arguments, with NUL */
+#define SHAI_OFFERED_MAX 8       /* policies that one SHAI_OFFERED offers */
 
 /*
  * The text that a client signs: SHAI_SIGNED_PREFIX service "\n" pipeline "\n" principal
@@ -90,6 +92,8 @@ enum shai_type {
 	SHAI_OPEN = 3,         /* shai_open -> SHAI_OPENED */
 	SHAI_RESET = 4,        /* shai_reset, no answer: the session is over */
 	SHAI_WRITE = 5,        /* shai_write, then size bytes of content -> SHAI_WRITTEN */
+	SHAI_CHOICES = 6,      /* shai_choices -> SHAI_OFFERED */
+	SHAI_CHOOSE = 7,       /* shai_choose -> SHAI_CHOSEN */
 	/* monitor to task */
 	SHAI_REGISTERED = 64, /* shai_registered, then capability_count shai_capability */
 	SHAI_CONNECTED = 65,  /* shai_connected, queued before accept4 returns */
@@ -105,7 +109,9 @@ enum shai_type {
 	 * supervisor (Linux), before a SHAI_OPENED.
 	 */
 	SHAI_GROWN = 69,
-	SHAI_WRITTEN = 70 /* shai_written */
+	SHAI_WRITTEN = 70, /* shai_written */
+	SHAI_OFFERED = 71, /* shai_offered, then count policies, SHAI_POLICY_MAX bytes each */
+	SHAI_CHOSEN = 72   /* shai_chosen */
 };
 
 struct shai_header {
@@ -218,6 +224,42 @@ struct shai_write {
 struct shai_written {
 	struct shai_header header;
 	int32_t status; /* 0: all of it was written; else a positive errno: nothing was */
+	uint32_t reserved;
+	char reason[SHAI_REASON_MAX];
+};
+
+/* Asks which policies the session's user may choose for a conduit. */
+struct shai_choices {
+	struct shai_header header;
+	uint32_t conduit; /* its number */
+	uint32_t reserved;
+};
+
+/*
+ * The answer. With a status other than 0 all the rest is 0, and it is the same whether there is
+ * no such conduit, the user may not read it here, or has nothing to choose for it.
+ */
+struct shai_offered {
+	struct shai_header header;
+	int32_t status;                /* 0 or a positive errno */
+	uint32_t count;                /* 0..SHAI_OFFERED_MAX; the policies follow */
+	char conduit[SHAI_PREFIX_MAX]; /* its path in the pipeline */
+	char nonce[SHAI_NAME_MAX];     /* stands for the conduit as it is */
+	char policy[SHAI_POLICY_MAX];  /* in force */
+};
+
+/* Passes the user's signed choice of a policy on. */
+struct shai_choose {
+	struct shai_header header;
+	uint32_t conduit; /* its number */
+	uint32_t reserved;
+	char policy[SHAI_POLICY_MAX];           /* one of those that were offered */
+	uint8_t signature[SHAI_SIGNATURE_SIZE]; /* of the text in docs/wire.md */
+};
+
+struct shai_chosen {
+	struct shai_header header;
+	int32_t status; /* 0: the policy is in force; else a positive errno: nothing has changed */
 	uint32_t reserved;
 	char reason[SHAI_REASON_MAX];
 };

@@ -160,12 +160,23 @@ take_grown(struct shai_session *session, struct shai_message *message)
 	return true;
 }
 
-bool
-shai_precedes_answer(struct shai_session *session, struct shai_message *message)
+/* Whether a message comes before the answer to a bound session's question, and was taken over. */
+static bool
+precedes_answer(struct shai_session *session, struct shai_message *message)
 {
 	if (message->descriptor_count == 0 && shai_transfers_keep(message->bytes))
 		return true;
 	return shai_backend_holds_directories() && take_grown(session, message);
+}
+
+int
+shai_receive_answer(struct shai_session *session, struct shai_message *message)
+{
+	do
+		if (shai_exchange_receive(message) != 0)
+			return -1;
+	while (session != NULL && precedes_answer(session, message));
+	return 0;
 }
 
 /*
@@ -188,10 +199,8 @@ ask_monitor(struct shai_session *session, struct round *round)
 	shai_count(slow_opens, round->asked_count);
 	if (shai_exchange_send(&request, sizeof(request)) != 0)
 		return -1;
-	do
-		if (shai_exchange_receive(&message) != 0)
-			return -1;
-	while (shai_precedes_answer(session, &message));
+	if (shai_receive_answer(session, &message) != 0)
+		return -1;
 	problem =
 	    shai_decode_opened(message.bytes, request.header.sequence, request.count, &answer);
 	if (problem == NULL)

@@ -15,8 +15,11 @@ shai_session_break(struct shai_session *session)
 	return -1;
 }
 
-/* Whether a message comes before the answer to a bound session's question, and was taken over. */
-bool shai_precedes_answer(struct shai_session *session, struct shai_message *message);
+/*
+ * Receives the answer to a question. What comes before it to a bound session is taken over; session
+ * is NULL for a task without one. Returns 0, or -1 after shai_fail.
+ */
+int shai_receive_answer(struct shai_session *session, struct shai_message *message);
 
 /*
  * Does the work of shai_open after its checks: the session is bound, count at most

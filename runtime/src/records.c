@@ -19,6 +19,10 @@ _Static_assert(sizeof(struct shai_open) == 280, "no padding");
 _Static_assert(sizeof(struct shai_opened) == 280, "no padding");
 _Static_assert(sizeof(struct shai_write) == 280, "no padding");
 _Static_assert(sizeof(struct shai_written) == 280, "no padding");
+_Static_assert(sizeof(struct shai_choices) == 24, "no padding");
+_Static_assert(sizeof(struct shai_offered) == 632, "no padding");
+_Static_assert(sizeof(struct shai_choose) == 344, "no padding");
+_Static_assert(sizeof(struct shai_chosen) == 280, "no padding");
 _Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
 _Static_assert(sizeof(struct shai_grown) == 24, "no padding");
 
@@ -225,10 +229,15 @@ shai_decode_opened(
 	return NULL;
 }
 
-const char *
-shai_decode_written(struct shai_bytes record, uint64_t sequence, struct shai_written *out)
+_Static_assert(sizeof(struct shai_written) == sizeof(struct shai_chosen) &&
+		   offsetof(struct shai_written, reason) == offsetof(struct shai_chosen, reason),
+    "both are a verdict");
+
+/* A record that has a status and a reason. */
+static const char *
+decode_verdict(struct shai_bytes record, int type, uint64_t sequence, struct shai_written *out)
 {
-	const char *problem = shai_decode_reply(record, SHAI_WRITTEN, sequence, out, sizeof(*out));
+	const char *problem = shai_decode_reply(record, type, sequence, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
@@ -236,6 +245,49 @@ shai_decode_written(struct shai_bytes record, uint64_t sequence, struct shai_wri
 		return "a reason that is not padded with NULs";
 	if (out->status < 0 || out->reserved != 0)
 		return "an impossible status";
+	return NULL;
+}
+
+const char *
+shai_decode_written(struct shai_bytes record, uint64_t sequence, struct shai_written *out)
+{
+	return decode_verdict(record, SHAI_WRITTEN, sequence, out);
+}
+
+const char *
+shai_decode_chosen(struct shai_bytes record, uint64_t sequence, struct shai_chosen *out)
+{
+	struct shai_written verdict;
+	const char *problem = decode_verdict(record, SHAI_CHOSEN, sequence, &verdict);
+
+	if (problem == NULL)
+		memcpy(out, &verdict, sizeof(*out));
+	return problem;
+}
+
+const char *
+shai_decode_offered(struct shai_bytes record, uint64_t sequence, struct shai_offered *head,
+    char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX])
+{
+	const char *problem = shai_decode_head(record, SHAI_OFFERED, head, sizeof(*head));
+
+	if (problem != NULL)
+		return problem;
+	if (head->header.sequence != sequence)
+		return "another request's sequence";
+	if (head->count > SHAI_OFFERED_MAX ||
+	    record.length != sizeof(*head) + head->count * sizeof(choice[0]))
+		return "a length that is not its count's";
+	if (head->status < 0 || (head->status != 0 && head->count != 0))
+		return "an impossible status";
+	memcpy(choice, record.start + sizeof(*head), head->count * sizeof(choice[0]));
+	for (uint32_t i = 0; i < head->count; i++)
+		if (!padded(choice[i], sizeof(choice[i])))
+			return "a policy that is not padded with NULs";
+	if (!padded(head->conduit, sizeof(head->conduit)) ||
+	    !padded(head->nonce, sizeof(head->nonce)) ||
+	    !padded(head->policy, sizeof(head->policy)))
+		return "a text that is not padded with NULs";
 	return NULL;
 }
 

@@ -46,6 +46,13 @@ const char *shai_decode_opened(
 const char *shai_decode_written(
     struct shai_bytes record, uint64_t sequence, struct shai_written *out);
 
+/* The policies that follow the head become choice, of which head->count are set. */
+const char *shai_decode_offered(struct shai_bytes record, uint64_t sequence,
+    struct shai_offered *head, char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX]);
+
+const char *shai_decode_chosen(
+    struct shai_bytes record, uint64_t sequence, struct shai_chosen *out);
+
 /* *count becomes the number of conduits, 0..SHAI_BATCH_MAX. */
 const char *shai_decode_transfer(
     struct shai_bytes record, struct shai_transfer *out, size_t *count);

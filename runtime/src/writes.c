@@ -38,10 +38,8 @@ receive(struct shai_session *session, const char *conduit, uint64_t sequence, bo
 	const char *problem;
 
 	*broken = true;
-	do
-		if (shai_exchange_receive(&message) != 0)
-			return -1;
-	while (session != NULL && shai_precedes_answer(session, &message));
+	if (shai_receive_answer(session, &message) != 0)
+		return -1;
 	problem = shai_decode_written(message.bytes, sequence, &answer);
 	if (problem == NULL && message.descriptor_count != 0)
 		problem = "unexpected descriptors";

@@ -58,8 +58,8 @@ enum shai_control_type {
 	SHAI_CONTROL_ENDED = 66,        /* the zygote ended, and no worker is left */
 	SHAI_CONTROL_NOTIFICATION = 67, /* a system call that the monitor answers */
 	SHAI_CONTROL_ASK_BIND = 68,     /* may this session be bound? */
-	SHAI_CONTROL_ASK_RECORD = 69, /* a worker's SHAI_OPEN or SHAI_WRITE, answered with RELAY */
-	SHAI_CONTROL_EVENTS = 70,     /* what happened, in order */
+	SHAI_CONTROL_ASK_RECORD = 69,   /* a worker's question, answered with RELAY */
+	SHAI_CONTROL_EVENTS = 70,       /* what happened, in order */
 	SHAI_CONTROL_FENCED = 71, /* what came before the FENCE is in force, who ended is gone */
 	SHAI_CONTROL_COUNTS = 72, /* how many workers there are, and what was opened for them */
 	SHAI_CONTROL_COMPARE = 73 /* is a worker that was rolled back what it was when sealed? */

@@ -33,9 +33,9 @@ void documents_return(struct supervisor *s, const struct grant *grant);
 bool documents_includes(const struct supervisor *s, const struct session *session, uint32_t id);
 
 /*
- * Asks the monitor with a whole record, a SHAI_OPEN or SHAI_WRITE. Until it has answered, the
- * session's messages and transfers wait: whoever asks without end keeps it busy with one question
- * at a time.
+ * Asks the monitor with a whole record: a SHAI_OPEN, SHAI_WRITE, SHAI_CHOICES or SHAI_CHOOSE. Until
+ * it has answered, the session's messages and transfers wait: whoever asks without end keeps it
+ * busy with one question at a time.
  */
 void documents_ask(
     struct supervisor *s, struct session *session, const struct shai_header *request);

@@ -63,6 +63,12 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 	case SHAI_WRITE:
 		documents_ask(s, session, &record.write->header);
 		break;
+	case SHAI_CHOICES:
+		documents_ask(s, session, &record.choices->header);
+		break;
+	case SHAI_CHOOSE:
+		documents_ask(s, session, &record.choose->header);
+		break;
 	case SHAI_TRANSFER:
 		transfers_judge(s, session,
 		    (struct bytes){

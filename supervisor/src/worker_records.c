@@ -45,6 +45,22 @@ check_write(const struct worker_record *record)
 	return NULL;
 }
 
+static const char *
+check_choices(const struct worker_record *record)
+{
+	return record->choices->reserved == 0 ? NULL : "something in its reserved field";
+}
+
+static const char *
+check_choose(const struct worker_record *record)
+{
+	if (record->choose->reserved != 0)
+		return "something in its reserved field";
+	if (!text_valid(record->choose->policy, SHAI_POLICY_MAX))
+		return "a policy that is not padded UTF-8";
+	return NULL;
+}
+
 /* Of SHAI_RESET, and of SHAI_TRANSFER: channel_check judges the record that it has. */
 static const char *
 check_nothing(const struct worker_record *record)
@@ -67,6 +83,8 @@ static const struct rule {
     [SHAI_OPEN] = {sizeof(struct shai_open), 0, true, false, 0, check_open},
     [SHAI_RESET] = {sizeof(struct shai_reset), 0, false, false, 1, check_nothing},
     [SHAI_WRITE] = {sizeof(struct shai_write), SHAI_CONTENT_MAX, true, false, 0, check_write},
+    [SHAI_CHOICES] = {sizeof(struct shai_choices), 0, true, false, 0, check_choices},
+    [SHAI_CHOOSE] = {sizeof(struct shai_choose), 0, true, false, 0, check_choose},
     [SHAI_TRANSFER] = {sizeof(struct shai_header), FORWARDED_MAX, true, true, 0, check_nothing},
 };
 

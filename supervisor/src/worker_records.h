@@ -20,6 +20,8 @@ struct worker_record {
 		const struct shai_authenticate *authenticate;
 		const struct shai_open *open;
 		const struct shai_write *write; /* its content follows */
+		const struct shai_choices *choices;
+		const struct shai_choose *choose;
 		const struct shai_reset *reset;
 		const struct shai_header *forwarded; /* a record of a channel follows */
 	};

@@ -19,6 +19,8 @@ static const struct kind {
     {SHAI_OPEN, sizeof(struct shai_open)},
     {SHAI_RESET, sizeof(struct shai_reset)},
     {SHAI_WRITE, sizeof(struct shai_write)},
+    {SHAI_CHOICES, sizeof(struct shai_choices)},
+    {SHAI_CHOOSE, sizeof(struct shai_choose)},
 };
 static const struct kind forwarded = {SHAI_TRANSFER, sizeof(struct shai_header)};
 
@@ -119,7 +121,7 @@ records_of_a_channel_come_by_the_gate(void **state)
 static void
 other_types_and_versions_are_refused(void **state)
 {
-	const uint16_t types[] = {0, SHAI_REGISTER, SHAI_WRITE + 1, SHAI_REGISTERED, SHAI_BOUND,
+	const uint16_t types[] = {0, SHAI_REGISTER, SHAI_CHOOSE + 1, SHAI_REGISTERED, SHAI_BOUND,
 	    SHAI_TRANSFER, UINT16_MAX};
 	struct shai_header *header = (void *)buffer;
 
@@ -189,15 +191,47 @@ wrong_content_is_refused(void **state)
 }
 
 static void
-opening_needs_a_user(void **state)
+wrong_choices_are_refused(void **state)
 {
-	struct worker_conversation conversation = {.bound = false};
+	struct shai_choices *choices = (void *)buffer;
+	struct shai_choose *choose = (void *)buffer;
+	struct bytes message = valid(&kinds[4]);
 
 	(void)state;
-	assert_non_null(say(valid(&kinds[1]), &conversation));
-	conversation.bound = true;
-	for (int i = 0; i < 1000; i++)
-		assert_null(say(valid(&kinds[1]), &conversation));
+	choices->conduit = UINT32_MAX;
+	assert_null(say_bound(message));
+	choices->reserved = 1;
+	assert_non_null(say_bound(message));
+
+	message = valid(&kinds[5]);
+	choose->reserved = 1;
+	assert_non_null(say_bound(message));
+	choose->reserved = 0;
+	memset(choose->policy, 'a', SHAI_POLICY_MAX);
+	assert_non_null(say_bound(message));
+	choose->policy[SHAI_POLICY_MAX - 1] = '\0';
+	assert_null(say_bound(message));
+	choose->policy[9] = '\0';
+	assert_non_null(say_bound(message));
+	choose->policy[9] = (char)0xff;
+	assert_non_null(say_bound(message));
+}
+
+static void
+questions_need_a_user(void **state)
+{
+	static const size_t questions[] = {1, 3, 4, 5};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(questions); i++) {
+		const struct kind *kind = &kinds[questions[i]];
+		struct worker_conversation conversation = {.bound = false};
+
+		assert_non_null(say(valid(kind), &conversation));
+		conversation.bound = true;
+		for (int again = 0; again < 1000; again++)
+			assert_null(say(valid(kind), &conversation));
+	}
 }
 
 static void
@@ -252,7 +286,8 @@ main(void)
 	    cmocka_unit_test(records_of_a_channel_come_by_the_gate),
 	    cmocka_unit_test(other_types_and_versions_are_refused),
 	    cmocka_unit_test(wrong_content_is_refused),
-	    cmocka_unit_test(opening_needs_a_user),
+	    cmocka_unit_test(wrong_choices_are_refused),
+	    cmocka_unit_test(questions_need_a_user),
 	    cmocka_unit_test(logins_and_resets_are_limited),
 	    cmocka_unit_test(counters_are_limited_by_time),
 	    cmocka_unit_test(channels_carry_transfers_only),

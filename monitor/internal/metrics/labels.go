@@ -34,13 +34,14 @@ const (
 	Authenticate Kind = "authenticate"
 	Open         Kind = "open"
 	Write        Kind = "write"
+	Choose       Kind = "choose"
 	Path         Kind = "path"
 	Send         Kind = "send"
 	Reset        Kind = "reset"
 )
 
 // Kinds lists all kinds.
-var Kinds = []Kind{Register, Accept, Authenticate, Open, Write, Path, Send, Reset}
+var Kinds = []Kind{Register, Accept, Authenticate, Open, Write, Choose, Path, Send, Reset}
 
 // Reason says why an access was denied.
 type Reason string
@@ -71,7 +72,7 @@ const callOperation = "system call"
 
 // operations are the values of the label operation.
 var operations = []string{"read", "write", "leave", "open", "path", "accept4", "authenticate", "session", "message",
-	"register", "start", "roll back", callOperation}
+	"register", "choose", "start", "roll back", callOperation}
 
 // OpenPath says who has answered an open.
 type OpenPath string

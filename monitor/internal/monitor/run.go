@@ -161,7 +161,7 @@ func (m *Monitor) openServices() error {
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
-		DataOfOthers: m.recordedByOthers(), Log: m.addToLog,
+		DataOfOthers: m.recordedByOthers(), Log: m.addToLog, Choosing: choosing{m},
 	}
 	if !o.NoLearning {
 		m.services.Unforeseen = m.unforeseen

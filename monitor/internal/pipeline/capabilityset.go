@@ -306,9 +306,7 @@ func (p *Pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 
 // openConduit opens one document for a session. It decides first, unless the document's
 // class is in the capability set.
-func (s *session) openConduit(
-	opening *metrics.Interception, who actor, holds *capabilitySet, id uint32,
-) (*os.File, unix.Errno) {
+func (s *session) openConduit(opening *metrics.Interception, who actor, id uint32) (*os.File, unix.Errno) {
 	p := s.pipeline
 	document, found := p.services.document(id)
 	if !found {
@@ -316,16 +314,8 @@ func (s *session) openConduit(
 			"there is no conduit with this number", opening)
 		return nil, unix.ENOENT
 	}
-	if s.mode.IsDynamic() || !holds.holdsClass(document.class) {
-		if decision := p.decide(opening, who, policy.Read, document.conduit); !decision.Allowed {
-			return nil, unix.EACCES
-		}
-		s.learn(document.class)
-	} else if err := p.outdated(holds, p.services.state(), time.Now()); err != nil {
-		p.refused(metrics.Limit, who.Subject, "open", document.conduit.Name, err.Error(), opening)
+	if !s.mayRead(opening, who, document) {
 		return nil, unix.EACCES
-	} else {
-		s.learnSet()
 	}
 	file, err := sandbox.OpenDocument(p.services.viewRoot, document.place)
 	if err != nil {

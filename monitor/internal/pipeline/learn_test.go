@@ -51,7 +51,7 @@ func (l *learning) opens(mode wire.Mode, document string) []analysis.Access {
 	l.t.Helper()
 	l.reported = nil
 	s := l.in[mode]
-	if file, errno := s.openConduit(nil, s.actor(), s.bound(), l.id(document)); errno == 0 {
+	if file, errno := s.openConduit(nil, s.actor(), l.id(document)); errno == 0 {
 		file.Close()
 	}
 	return l.reported

@@ -54,29 +54,24 @@ func (v *supervised) mayBind(question supervision.AskBind) (*capabilitySet, erro
 	return holds, err
 }
 
-// answerRecord decides on the conduits of a request that the supervisor cannot answer by
-// itself, and opens those that are allowed.
+// answerRecord answers a session's question that its supervisor cannot answer by itself.
 func (v *supervised) answerRecord(question supervision.AskRecord) {
 	s := v.session(question.Session)
 	if s == nil {
 		return
 	}
 	sequence, message, err := wire.DecodeFromTask(question.Record)
-	request, isOpen := message.(wire.Open)
-	write, isWrite := message.(wire.Write)
-	if err == nil && (!isOpen && !isWrite || s.bound() == nil) {
-		err = errors.New("the supervisor passed on another message than the open or write of a session with a user")
+	var rule requestRule
+	if err == nil {
+		rule = sessionRequests[message.Type()]
+		if !rule.needsBinding || s.bound() == nil {
+			err = errors.New("the supervisor passed on another message than a question of a session with a user")
+		}
 	}
-	switch {
-	case err != nil:
-	case isWrite:
-		writing := v.pipeline.counts.Begin(metrics.Write)
-		err = s.write(sequence, write, writing)
-		writing.End()
-	default:
-		opening := v.pipeline.counts.Begin(metrics.Open)
-		err = s.open(sequence, request, opening)
-		opening.End()
+	if err == nil {
+		serving := v.pipeline.counts.Begin(rule.kind)
+		err = rule.serve(s, sequence, message, serving)
+		serving.End()
 	}
 	if err != nil {
 		v.pipeline.refused(metrics.Protocol, s.subject(), "message", "", err.Error())

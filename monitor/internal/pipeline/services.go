@@ -68,7 +68,9 @@ type Services struct {
 	Unforeseen func(pipeline string, access analysis.Access)
 	// Log adds to a log, while nothing else changes: a write is made, and what it says is then
 	// a fact, or it is taken back.
-	Log     func(conduit string, write LogWrite) error
+	Log func(conduit string, write LogWrite) error
+	// Choosing is where users' choices of policies are made.
+	Choosing Choosing
 	Binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
 
 	nothing sandbox.Native // with which a session opens nothing natively

@@ -75,6 +75,8 @@ var sessionRequests = map[wire.Type]requestRule{
 	wire.TypeAuthenticate: {kind: metrics.Authenticate, limit: maxAttempts, serve: (*session).authenticate},
 	wire.TypeOpen:         {kind: metrics.Open, needsBinding: true, serve: (*session).open},
 	wire.TypeWrite:        {kind: metrics.Write, needsBinding: true, beside: true, serve: (*session).write},
+	wire.TypeChoices:      {kind: metrics.Choose, needsBinding: true, beside: true, serve: (*session).choices},
+	wire.TypeChoose:       {kind: metrics.Choose, needsBinding: true, beside: true, serve: (*session).choose},
 	wire.TypeReset:        {kind: metrics.Reset, limit: 1, serve: (*session).reset},
 }
 
@@ -245,7 +247,7 @@ func (s *session) unbind() {
 // and hands over descriptors of those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message, opening *metrics.Interception) error {
 	request := message.(wire.Open)
-	holds, who := s.bound(), s.actor()
+	who := s.actor()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
 	files := make([]*os.File, 0, len(request.Conduits))
 	defer func() {
@@ -254,7 +256,7 @@ func (s *session) open(sequence uint64, message wire.Message, opening *metrics.I
 		}
 	}()
 	for i, id := range request.Conduits {
-		file, errno := s.openConduit(opening, who, holds, id)
+		file, errno := s.openConduit(opening, who, id)
 		s.pipeline.counts.Opened(metrics.ByMonitor, errno == 0, 1)
 		answer.Status[i] = int32(errno) //nolint:gosec // a descriptor number of the kernel
 		if errno == 0 {

@@ -58,6 +58,24 @@ func message(t *rapid.T) Message {
 		rapid.Custom(func(t *rapid.T) Message {
 			return Written{Status: rapid.Int32().Draw(t, "status"), Reason: text(ReasonMax).Draw(t, "reason")}
 		}),
+		rapid.Custom(func(t *rapid.T) Message { return Choices{Conduit: rapid.Uint32().Draw(t, "conduit")} }),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Choose{Conduit: rapid.Uint32().Draw(t, "conduit"), Policy: text(PolicyMax).Draw(t, "policy"),
+				Signature: signature.Draw(t, "signature")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			message := Offered{Conduit: text(PrefixMax).Draw(t, "conduit"), Nonce: text(NameMax).Draw(t, "nonce"),
+				Policy: text(PolicyMax).Draw(t, "policy")}
+			if choices := rapid.SliceOfN(text(PolicyMax), 0, OfferedMax).Draw(t, "choices"); len(choices) > 0 {
+				message.Choices = choices
+			} else {
+				message.Status = rapid.Int32().Draw(t, "status")
+			}
+			return message
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Chosen{Status: rapid.Int32().Draw(t, "status"), Reason: text(ReasonMax).Draw(t, "reason")}
+		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Registered{Status: rapid.Int32().Draw(t, "status"), Mode: mode.Draw(t, "mode"),
 				Reason: text(ReasonMax).Draw(t, "reason"), ConduitCount: rapid.Uint32().Draw(t, "count"),
@@ -165,6 +183,8 @@ func TestDamage(t *testing.T) {
 			Open{Conduits: []uint32{1}},
 			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{},
 			Write{Conduit: "/log", Content: []byte("7\n")}, Write{Conduit: "/log"}, Written{Status: 13, Reason: "no"},
+			Choices{Conduit: 7}, Choose{Conduit: 7, Policy: "private"}, Offered{Choices: []string{"private", "public"}},
+			Offered{Status: 13}, Chosen{Status: 13, Reason: "no"},
 			Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
 			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}},
 			RequestRegister{}, RequestWorker{}, Place{Numbers: []int32{3}}, Answer{}} {
@@ -206,6 +226,17 @@ func TestMalformedContent(t *testing.T) {
 		"unknown write flag":   {Write{}, header, []byte{2}},
 		"conduit without end":  {Write{}, header + 8, bytes.Repeat([]byte{'x'}, PrefixMax)},
 		"written, reserved":    {Written{}, header + 4, []byte{1}},
+		"choices, reserved":    {Choices{}, header + 4, []byte{1}},
+		"choose, reserved":     {Choose{}, header + 4, []byte{1}},
+		"policy without end":   {Choose{}, header + 8, bytes.Repeat([]byte{'x'}, PolicyMax)},
+		"policy, byte after":   {Choose{Policy: "private"}, header + 20, []byte{'x'}},
+		"policy not UTF-8":     {Choose{}, header + 8, []byte{0xff}},
+		"offered count lies":   {Offered{}, header + 4, []byte{1}},
+		"too many offered":     {Offered{}, header + 4, []byte{OfferedMax + 1}},
+		"refused and offered":  {Offered{Choices: []string{"private"}}, header, []byte{13}},
+		"offered without end":  {Offered{Choices: []string{"x"}}, binary.Size(offeredLayout{}), bytes.Repeat([]byte{'x'}, PolicyMax)},
+		"nonce without end":    {Offered{}, header + 8 + PrefixMax, bytes.Repeat([]byte{'x'}, NameMax)},
+		"chosen, reserved":     {Chosen{}, header + 4, []byte{1}},
 		"class count lies":     {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"placed count lies":    {Placed{}, header + 8, []byte{PlacedMax + 1}},
 		"unused number set":    {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
@@ -237,6 +268,9 @@ func TestEncodeRefuses(t *testing.T) {
 		"many places":   Place{Numbers: make([]int32, PlaceMax+1)},
 		"long path":     RequestPath{Path: strings.Repeat("x", RequestPathMax)},
 		"much content":  Write{Content: make([]byte, ContentMax+1)},
+		"many policies": Offered{Choices: make([]string, OfferedMax+1)},
+		"no, and one":   Offered{Status: 13, Choices: []string{"private"}},
+		"long policy":   Choose{Policy: strings.Repeat("x", PolicyMax)},
 		"unsorted":      Bound{Classes: []uint32{2, 1}},
 		"record size":   Registered{Capabilities: make([]Capability, 300)},
 	} {
@@ -263,6 +297,8 @@ func TestTruncate(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
 		Open{Conduits: []uint32{1, 2}}, Reset{}, Write{Conduit: "/log", Content: []byte("7\n")}, Written{Status: 5},
+		Choices{Conduit: 7}, Choose{Conduit: 7, Policy: "private"}, Chosen{Status: 13, Reason: "no"},
+		Offered{Conduit: "/a", Nonce: "n", Policy: "public", Choices: []string{"private"}}, Offered{Status: 13},
 		Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{Region: "de"},
 		Bound{Classes: []uint32{1, 2}}, Opened{Status: []int32{0, 13}}} {
 		record, err := Encode(1, message)
@@ -287,7 +323,7 @@ func FuzzDecode(f *testing.F) {
 
 // decodeFromMonitor and decodeAnswer decode as a task does.
 func decodeFromMonitor(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened, TypeWritten)
+	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened, TypeWritten, TypeOffered, TypeChosen)
 }
 
 func decodeAnswer(record []byte) (sequence uint64, message Message, err error) {

@@ -14,7 +14,7 @@ import (
 // record's version, size or content differs from its header, or if tasks do not send its
 // type.
 func DecodeFromTask(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset, TypeWrite)
+	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset, TypeWrite, TypeChoices, TypeChoose)
 }
 
 // Decode is like [DecodeFromTask], for records of the permitted types.
@@ -75,10 +75,10 @@ func (d *decoder) message(kind Type) Message {
 	case TypeWritten:
 		var layout writtenLayout
 		d.take(&layout)
-		if layout.Reserved != 0 {
-			d.fail("reserved %d", layout.Reserved)
-		}
+		d.zero("reserved", layout.Reserved)
 		return Written{Status: layout.Status, Reason: d.text("reason", layout.Reason[:])}
+	case TypeChoices, TypeChoose, TypeOffered, TypeChosen:
+		return d.choice(kind)
 	case TypeRegistered:
 		return d.registered()
 	case TypeConnected:
@@ -112,6 +112,45 @@ func (d *decoder) write() Message {
 		message.Content = bytes.Clone(d.rest)
 	}
 	d.rest = nil
+	return message
+}
+
+// choice decodes what a choice of a policy consists of.
+func (d *decoder) choice(kind Type) Message {
+	switch kind {
+	case TypeChoices:
+		var layout choicesLayout
+		d.take(&layout)
+		d.zero("reserved", layout.Reserved)
+		return Choices{Conduit: layout.Conduit}
+	case TypeChoose:
+		var layout chooseLayout
+		d.take(&layout)
+		d.zero("reserved", layout.Reserved)
+		return Choose{Conduit: layout.Conduit, Policy: d.text("policy", layout.Policy[:]), Signature: layout.Signature}
+	case TypeChosen:
+		var layout chosenLayout
+		d.take(&layout)
+		d.zero("reserved", layout.Reserved)
+		return Chosen{Status: layout.Status, Reason: d.text("reason", layout.Reason[:])}
+	}
+	return d.offered()
+}
+
+func (d *decoder) offered() Message {
+	var layout offeredLayout
+	d.take(&layout)
+	message := Offered{Status: layout.Status, Conduit: d.text("conduit", layout.Conduit[:]),
+		Nonce: d.text("nonce", layout.Nonce[:]), Policy: d.text("policy", layout.Policy[:])}
+	if layout.Count > OfferedMax || len(d.rest) != PolicyMax*int(layout.Count) || layout.Count > 0 && layout.Status != 0 {
+		d.fail("%d policies in %d bytes with status %d", layout.Count, len(d.rest), layout.Status)
+		return nil
+	}
+	for range layout.Count {
+		var policy [PolicyMax]byte
+		d.take(&policy)
+		message.Choices = append(message.Choices, d.text("policy", policy[:]))
+	}
 	return message
 }
 

@@ -66,6 +66,18 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 		layout := writtenLayout{Header: e.header, Status: m.Status}
 		e.text(layout.Reason[:], "reason", m.Reason)
 		return layout, nil
+	case Choices:
+		return choicesLayout{Header: e.header, Conduit: m.Conduit}, nil
+	case Choose:
+		layout := chooseLayout{Header: e.header, Conduit: m.Conduit, Signature: m.Signature}
+		e.text(layout.Policy[:], "policy", m.Policy)
+		return layout, nil
+	case Offered:
+		return e.offered(m)
+	case Chosen:
+		layout := chosenLayout{Header: e.header, Status: m.Status}
+		e.text(layout.Reason[:], "reason", m.Reason)
+		return layout, nil
 	case Registered:
 		return e.registered(m)
 	case Connected:
@@ -93,6 +105,21 @@ func (e *encoder) write(m Write) (layout, tail any) {
 		e.fail("content of %d bytes, at most %d", len(m.Content), ContentMax)
 	}
 	return fixed, m.Content
+}
+
+func (e *encoder) offered(m Offered) (layout, tail any) {
+	fixed := offeredLayout{Header: e.header, Status: m.Status, Count: uint32(len(m.Choices))}
+	e.text(fixed.Conduit[:], "conduit", m.Conduit)
+	e.text(fixed.Nonce[:], "nonce", m.Nonce)
+	e.text(fixed.Policy[:], "policy", m.Policy)
+	if len(m.Choices) > OfferedMax || len(m.Choices) > 0 && m.Status != 0 {
+		e.fail("%d policies with status %d, at most %d", len(m.Choices), m.Status, OfferedMax)
+	}
+	choices := make([][PolicyMax]byte, len(m.Choices))
+	for i, one := range m.Choices {
+		e.text(choices[i][:], "policy", one)
+	}
+	return fixed, choices
 }
 
 func (e *encoder) registered(m Registered) (layout, tail any) {

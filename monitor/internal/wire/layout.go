@@ -89,6 +89,36 @@ type writtenLayout struct {
 	Reason   [ReasonMax]byte
 }
 
+type choicesLayout struct {
+	Header   headerLayout
+	Conduit  uint32
+	Reserved uint32
+}
+
+type chooseLayout struct {
+	Header    headerLayout
+	Conduit   uint32
+	Reserved  uint32
+	Policy    [PolicyMax]byte
+	Signature [SignatureSize]byte
+}
+
+type offeredLayout struct {
+	Header  headerLayout
+	Status  int32
+	Count   uint32
+	Conduit [PrefixMax]byte
+	Nonce   [NameMax]byte
+	Policy  [PolicyMax]byte
+}
+
+type chosenLayout struct {
+	Header   headerLayout
+	Status   int32
+	Reserved uint32
+	Reason   [ReasonMax]byte
+}
+
 type openedLayout struct {
 	Header   headerLayout
 	Count    uint32

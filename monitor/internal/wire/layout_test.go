@@ -44,6 +44,8 @@ var constants = map[string]uint64{
 	"SHAI_REGISTERED": uint64(TypeRegistered), "SHAI_CONNECTED": uint64(TypeConnected),
 	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened), "SHAI_TRANSFER": uint64(typeTransfer),
 	"SHAI_GROWN": uint64(typeGrown), "SHAI_WRITE": uint64(TypeWrite), "SHAI_WRITTEN": uint64(TypeWritten),
+	"SHAI_CHOICES": uint64(TypeChoices), "SHAI_CHOOSE": uint64(TypeChoose), "SHAI_OFFERED": uint64(TypeOffered),
+	"SHAI_CHOSEN": uint64(TypeChosen), "SHAI_POLICY_MAX": PolicyMax, "SHAI_OFFERED_MAX": OfferedMax,
 	"SHAI_CONTENT_MAX": ContentMax, "SHAI_WRITE_REPLACE": uint64(WriteReplace),
 	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
@@ -138,6 +140,8 @@ var structures = map[string]any{
 	"shai_transfer": transferLayout{}, "shai_grown": grownLayout{},
 	"shai_counters": Counters{}, "shai_reset": resetLayout{},
 	"shai_write": writeLayout{}, "shai_written": writtenLayout{},
+	"shai_choices": choicesLayout{}, "shai_choose": chooseLayout{}, "shai_offered": offeredLayout{},
+	"shai_chosen": chosenLayout{},
 
 	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
 	"shai_request_register": requestRegisterLayout{}, "shai_place": placeLayout{},

@@ -11,7 +11,7 @@ import (
 )
 
 // Version of the protocol; a record of another version ends the connection.
-const Version = 3
+const Version = 4
 
 // MaxRecord is the size of the largest record, in bytes.
 const MaxRecord = 65536
@@ -51,6 +51,8 @@ const (
 	DescriptorsMax = 253  // descriptors with one record
 	// ContentMax is the size of the content of one [Write].
 	ContentMax = 16384
+	PolicyMax  = 256 // a policy with its arguments
+	OfferedMax = 8   // policies in one [Offered]
 )
 
 const signedPrefix = "shai-session-v2\n"
@@ -110,6 +112,8 @@ const (
 	TypeOpen         Type = 3
 	TypeReset        Type = 4
 	TypeWrite        Type = 5
+	TypeChoices      Type = 6
+	TypeChoose       Type = 7
 	TypeRegistered   Type = 64
 	TypeConnected    Type = 65
 	TypeBound        Type = 66
@@ -117,6 +121,8 @@ const (
 	typeTransfer     Type = 68 // of a supervisor
 	typeGrown        Type = 69 // of a supervisor
 	TypeWritten      Type = 70
+	TypeOffered      Type = 71
+	TypeChosen       Type = 72
 )
 
 // Kind of a capability.
@@ -183,6 +189,16 @@ type Write struct {
 // is added at the end.
 const WriteReplace uint32 = 1
 
+// Choices asks which policies the session's user may choose for a conduit. It is answered by [Offered].
+type Choices struct{ Conduit uint32 }
+
+// Choose passes the user's signed choice of a policy on. It is answered by [Chosen].
+type Choose struct {
+	Conduit   uint32
+	Policy    string
+	Signature [SignatureSize]byte // Ed25519
+}
+
 // Capability is one descriptor that a task holds and the path that it covers.
 type Capability struct {
 	Prefix string
@@ -232,6 +248,33 @@ type Written struct {
 	Status int32 // 0 or a positive errno
 	Reason string
 }
+
+// Offered answers [Choices]. With a status other than 0 the rest is empty.
+type Offered struct {
+	Status  int32    // 0 or a positive errno
+	Conduit string   // its path in the pipeline
+	Nonce   string   // stands for the conduit as it is
+	Policy  string   // in force
+	Choices []string // at most OfferedMax
+}
+
+// Chosen answers [Choose]. With a status other than 0, nothing has changed.
+type Chosen struct {
+	Status int32 // 0 or a positive errno
+	Reason string
+}
+
+// Type implements [Message].
+func (Choices) Type() Type { return TypeChoices }
+
+// Type implements [Message].
+func (Choose) Type() Type { return TypeChoose }
+
+// Type implements [Message].
+func (Offered) Type() Type { return TypeOffered }
+
+// Type implements [Message].
+func (Chosen) Type() Type { return TypeChosen }
 
 // Type implements [Message].
 func (Write) Type() Type { return TypeWrite }

@@ -32,6 +32,13 @@ check(const struct worker_record *record, const struct worker_conversation *conv
 		demand(sizeof(*record->write) + record->write->size == record->write->header.size);
 		demand(strlen(record->write->conduit) < SHAI_PREFIX_MAX);
 		break;
+	case SHAI_CHOICES:
+		demand(conversation->bound && record->choices->reserved == 0);
+		break;
+	case SHAI_CHOOSE:
+		demand(conversation->bound && record->choose->reserved == 0);
+		demand(strlen(record->choose->policy) < SHAI_POLICY_MAX);
+		break;
 	default:
 		demand(record->type == SHAI_RESET);
 		demand(worker_counters(record->reset, 1).fast_opens <= 20000);

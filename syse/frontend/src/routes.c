@@ -11,6 +11,7 @@
 #include "login.h"
 #include "names.h"
 #include "parameters.h"
+#include "policy.h"
 #include "search.h"
 #include "support.h"
 
@@ -197,6 +198,17 @@ get_document(struct call *call)
 	show_document(call, status, &document, reason);
 }
 
+/* Reads id. If it is missing or wrong, answers with the error and returns false. */
+static bool
+document_number(struct call *call, uint32_t *id)
+{
+	if (parameter_number(call->query, call->query_length, "id", id) == PARAMETER_FOUND)
+		return true;
+	response_error(call->response, 400, "write the document's number, as in %.*s?id=17",
+	    (int)call->path_length, call->path);
+	return false;
+}
+
 /* POST /click?id=N: a result was opened. */
 static void
 post_click(struct call *call)
@@ -206,13 +218,28 @@ post_click(struct call *call)
 	uint32_t id = 0;
 	int status;
 
-	if (parameter_number(call->query, call->query_length, "id", &id) != PARAMETER_FOUND) {
-		response_error(
-		    call->response, 400, "write the document's number, as in /click?id=17");
+	if (!document_number(call, &id))
 		return;
-	}
 	status = click_record(call->worker, id, &document, reason, sizeof reason);
 	show_document(call, status, &document, reason);
+}
+
+static void
+get_policy(struct call *call)
+{
+	uint32_t id = 0;
+
+	if (document_number(call, &id))
+		policy_offer(call->worker, id, call->response);
+}
+
+static void
+post_policy(struct call *call)
+{
+	uint32_t id = 0;
+
+	if (document_number(call, &id))
+		policy_choose(call->worker, id, call->request, call->response);
 }
 
 static void
@@ -256,6 +283,8 @@ static const struct route {
     {"/session", HTTP_DELETE, SAME_SITE, SERVE_ALL, delete_session},
     {"/search", HTTP_GET, USER, SERVE_SEARCH, get_search},
     {"/click", HTTP_POST, USER, SERVE_SEARCH, post_click},
+    {"/policy", HTTP_GET, USER, SERVE_SEARCH, get_policy},
+    {"/policy", HTTP_POST, USER, SERVE_SEARCH, post_policy},
     {"/topics", HTTP_POST, USER, SERVE_INTERESTS, post_topics},
     {"/document", HTTP_GET, USER, SERVE_SUPPORT, get_document},
 };
@@ -327,9 +356,10 @@ routes_handle(struct worker *worker, const struct http_request *request, struct 
 		response_error(response, 404, "there is no such page; the search page is /");
 		return;
 	}
-	response->allow = offered == 1u << HTTP_GET    ? "GET, HEAD"
-			  : offered == 1u << HTTP_POST ? "POST"
-						       : "GET, HEAD, POST, DELETE";
+	response->allow = offered == 1u << HTTP_GET     ? "GET, HEAD"
+			  : offered == 1u << HTTP_POST  ? "POST"
+			  : offered & 1u << HTTP_DELETE ? "GET, HEAD, POST, DELETE"
+							: "GET, HEAD, POST";
 	response_error(response, 405, "this address does not support the method %s",
 	    http_method_str((enum http_method)request->method));
 }

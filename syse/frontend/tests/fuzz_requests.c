@@ -24,6 +24,13 @@ static const char *const DOCUMENTS[] = {
     NULL,
 };
 
+/* As a monitor may send it: it has text of the documents' names. */
+static const struct shai_offer OFFER = {.conduit = "/corpus/friends/alice/<\xff>.txt",
+    .nonce = "00",
+    .policy = "friends(owner: \"alice\")",
+    .count = 1,
+    .choice = {"private(owner: \"alice\")"}};
+
 static void
 load(struct assets *assets)
 {
@@ -60,6 +67,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (assets.page == NULL)
 		load(&assets);
 	stand_in.documents = DOCUMENTS;
+	stand_in.offer = &OFFER;
 	memset(&worker, 0, sizeof worker);
 	worker.settings = &settings;
 	worker.assets = &assets;

@@ -42,13 +42,14 @@ ASSETS = {
     "support": [],
 }
 HEADER = struct.Struct("<HHIQ")
-REGISTER, AUTHENTICATE, OPEN, RESET, WRITE = 1, 2, 3, 4, 5
-REGISTERED, CONNECTED, BOUND, OPENED, TRANSFER, WRITTEN = 64, 65, 66, 67, 68, 70
-WIRE_VERSION = 3
+REGISTER, AUTHENTICATE, OPEN, RESET, WRITE, CHOICES, CHOOSE = 1, 2, 3, 4, 5, 6, 7
+REGISTERED, CONNECTED, BOUND, OPENED, TRANSFER, WRITTEN, OFFERED, CHOSEN = 64, 65, 66, 67, 68, 70, 71, 72
+WIRE_VERSION = 4
 BASELINE, DYNAMIC, AUDIT = 0, 1, 3
 MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
 BOUND_KEYVALUE = 2
 EACCES = 13
+NONCE = "0123456789abcdef" * 4
 FIRST_PRIVATE = 400  # the harness's own descriptors are above every reserved number
 
 
@@ -109,6 +110,7 @@ class FrontEnd:
         self.nonces: list[bytes] = []
         self.bound: list[str] = []
         self.written: list[tuple[str, str]] = []
+        self.offers: dict[int, tuple[str, list[str]]] = {}
         self.serve = serve
         self._documents = 0
         self._running = True
@@ -239,6 +241,8 @@ class FrontEnd:
             OPEN: self._on_open,
             RESET: self._on_reset,
             WRITE: self._on_write,
+            CHOICES: self._on_choices,
+            CHOOSE: self._on_choose,
         }
         while self._running:
             try:
@@ -312,6 +316,27 @@ class FrontEnd:
         refused = EACCES if conduit.rstrip(b"\0").decode() in self.closed else 0
         reason = b"the policy of the conduit forbids it" if refused else b""
         self._send(WRITTEN, sequence, struct.pack("<iI256s", refused, 0, reason))
+
+    def _on_choices(self, sequence: int, body: bytes) -> None:
+        number = struct.unpack_from("<I", body)[0]
+        if number not in self.offers:
+            self._send(OFFERED, sequence, struct.pack("<iI256s96s256s", EACCES, 0, b"", b"", b""))
+            return
+        path, policies = self.offers[number]
+        head = struct.pack("<iI256s96s256s", 0, len(policies), path.encode(), NONCE.encode(), policies[0].encode())
+        self._send(OFFERED, sequence, head + b"".join(struct.pack("<256s", policy.encode()) for policy in policies))
+
+    def _on_choose(self, sequence: int, body: bytes) -> None:
+        number = struct.unpack_from("<I", body)[0]
+        policy, signature = body[8:264].rstrip(b"\0").decode(), body[264:]
+        path, policies = self.offers[number]
+        quoted = (json.dumps(text) for text in (PIPELINE, self.bound[-1], path, policy))
+        signed = "\n".join(["shai-policy-v1", *quoted, NONCE]).encode()
+        if policy in policies and signature == key_of(self.bound[-1]).sign(signed):
+            policies.sort(key=policy.__ne__)  # the one in force is the first
+            self._send(CHOSEN, sequence, struct.pack("<iI256s", 0, 0, b""))
+        else:
+            self._send(CHOSEN, sequence, struct.pack("<iI256s", EACCES, 0, b"the signature is not of this choice"))
 
     def _on_reset(self, _sequence: int, _body: bytes) -> None:
         self.resets += 1

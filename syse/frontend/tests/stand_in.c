@@ -197,3 +197,32 @@ shai_open(struct shai_session *session, const uint32_t *conduits, size_t count,
 	must(lseek(out[0].descriptor, 0, SEEK_SET) == 0, "lseek");
 	return 1;
 }
+
+int
+shai_choices(struct shai_session *session, uint32_t conduit, struct shai_offer *out)
+{
+	(void)session;
+	(void)conduit;
+	if (stand_in.offer == NULL) {
+		errno = EACCES;
+		return -1;
+	}
+	*out = *stand_in.offer;
+	return 0;
+}
+
+int
+shai_choose(struct shai_session *session, uint32_t conduit, const char *policy,
+    const unsigned char signature[SHAI_SIGNATURE_SIZE], char reason[SHAI_REASON_MAX])
+{
+	int length = snprintf(stand_in.chosen, sizeof stand_in.chosen, "%u %s ", conduit, policy);
+
+	for (size_t i = 0; i < SHAI_SIGNATURE_SIZE; i++)
+		length += snprintf(stand_in.chosen + length,
+		    sizeof stand_in.chosen - (size_t)length, "%02x", signature[i]);
+	if (stand_in.choose_error == ECONNRESET)
+		session->state = SHAI_SESSION_BROKEN;
+	strcpy(reason, stand_in.choose_error == EACCES ? "the signature is another's" : "");
+	errno = stand_in.choose_error;
+	return stand_in.choose_error == 0 ? 0 : -1;
+}

@@ -27,6 +27,9 @@ struct stand_in {
 	bool open_needs_entry; /* shai_open opens nothing before shai_write has succeeded */
 	unsigned opens;        /* calls of shai_open */
 	const char *opened;    /* the file that shai_open opens */
+	const struct shai_offer *offer; /* of shai_choices; NULL: nothing may be chosen */
+	int choose_error;               /* errno of shai_choose; 0 for none */
+	char chosen[2048]; /* number, policy and signature that shai_choose was given */
 };
 extern struct stand_in stand_in;
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .harness import AUDIT, BASELINE, BUILD, FrontEnd
+from .harness import AUDIT, BASELINE, BUILD, NONCE, PIPELINE, FrontEnd, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 LOG = "/support/accesses"
 
 
-def as_alice(front_end: FrontEnd, method: str, path: str) -> tuple[int, Any]:
+def as_alice(front_end: FrontEnd, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
     with front_end.client() as client:
         assert client.login("alice")[0] == 200
-        return client.json(method, path)
+        return client.json(method, path, body)
 
 
 def history(front_end: FrontEnd, key: str) -> list[str]:
@@ -52,6 +53,10 @@ def test_a_click_on_what_may_not_be_read_is_not_remembered(start: Callable[..., 
         ("POST", "/click?id=x", 400),
         ("POST", "/click?id=999", 403),
         ("GET", "/click?id=1", 405),
+        ("GET", "/policy", 400),
+        ("POST", "/policy?id=x", 400),
+        ("POST", "/policy?id=1", 400),
+        ("DELETE", "/policy?id=1", 405),
         ("POST", "/topics", 404),
         ("GET", "/document?id=1&name=/x", 404),
     ],
@@ -96,6 +101,41 @@ def test_topics_that_are_refused_are_told(start: Callable[..., FrontEnd]) -> Non
     assert status == 403
     assert "write your topics: write to topics:alice: the policy of the conduit forbids it" in answer["error"]
     assert as_alice(front_end, "GET", "/search?q=x")[0] == 404
+
+
+def choice(policy: str, signer: str = "alice") -> bytes:
+    quoted = (json.dumps(text) for text in (PIPELINE, "alice", "/corpus/friends/alice/1.txt", policy))
+    signed = "\n".join(["shai-policy-v1", *quoted, NONCE])
+    return json.dumps({"policy": policy, "signature": key_of(signer).sign(signed.encode()).hex()}).encode()
+
+
+def test_a_choice_is_offered_and_passed_on(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=1)
+    path, friends, private = "/corpus/friends/alice/1.txt", 'friends(owner: "alice")', 'private(owner: "alice")'
+    front_end.offers[7] = (path, [friends, private])
+    offer = {"conduit": path, "policy": friends, "choices": [friends, private], "nonce": NONCE, "pipeline": PIPELINE}
+    assert as_alice(front_end, "GET", "/policy?id=7") == (200, offer)
+    status, answer = as_alice(front_end, "POST", "/policy?id=7", choice(private, signer="bob"))
+    assert (status, answer) == (403, {"error": "the signature is not of this choice"})
+    assert as_alice(front_end, "POST", "/policy?id=7", choice(private)) == (200, {"policy": private})
+    assert as_alice(front_end, "GET", "/policy?id=7")[1]["policy"] == private
+
+
+@pytest.mark.parametrize("mode", [BASELINE, AUDIT])
+def test_nothing_may_be_chosen_where_nothing_is_offered(start: Callable[..., FrontEnd], mode: int) -> None:
+    front_end = start(mode=mode, workers=1)
+    status, answer = as_alice(front_end, "GET", "/policy?id=7")
+    assert (status, "choose" in answer["error"]) == (403, True)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_choice_needs_a_login_and_sys_es_own_page(front_end: FrontEnd, method: str) -> None:
+    with front_end.client() as client:
+        assert client.json(method, "/policy?id=7")[0] == 401
+        assert client.login("alice")[0] == 200
+        assert client.ask(method, "/policy?id=7", Sec_Fetch_Site="cross-site")[0] == 403
+        body = choice("private()")
+        assert client.ask(method, "/policy?id=7", body, Sec_Fetch_Site="cross-site")[0] == 403
 
 
 def test_the_support_writes_its_entry_first(start: Callable[..., FrontEnd]) -> None:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""An owner makes a document private on Sys-E's page, and gives it back: Chromium, the real front end and monitor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from selenium.webdriver.common.keys import Keys
+
+from loadgen.datasets import crowd, population
+from loadgen.driving.protocol import RefusedError, Session
+from loadgen.tests.harness import ROOT
+from loadgen.tests.light_stack import running
+from loadgen.tests.stacks.test_search_page import log_in, search_until, titles
+from testing import waiting
+from testing.browser import NARROW, WIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from loadgen.stacks.stack import Stack
+    from testing.browser import Browser
+    from testing.pictures import Gallery
+
+PATCH = ROOT / "crds/examples/choices/syse.yaml"
+OWNER, FRIEND = "user00000", "user00001"
+TITLE, PATH = f"friends/{OWNER}/1.txt", f"/corpus/friends/{OWNER}/1.txt"
+PRIVATE, FRIENDS = f'private(owner: "{OWNER}")', f'friends(owner: "{OWNER}")'
+OPENER, ANSWER = f"[aria-label='Who may read it: {TITLE}']", ".policy .answers button"
+ALL = 64
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of their own, which needs root")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Stack, Path]]:
+    with running(patch=PATCH) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def session(served: tuple[Stack, Path], name: str) -> Iterator[Session]:
+    stack, data = served
+    opened = Session(stack.front_end)
+    with contextlib.closing(opened):
+        opened.login(population.load(data)[name])
+        yield opened
+
+
+def finds(served: tuple[Stack, Path], name: str) -> tuple[dict[str, int], int]:
+    """Return all that a user's new session finds, by title, and how much is withheld from it."""
+    with session(served, name) as opened:
+        answer = opened.search(crowd.QUERY, ALL)
+    return {str(found["title"]): int(found["id"]) for found in answer["results"]}, int(answer["withheld"])
+
+
+def choice(policy: str, nonce: str, *, by: str = OWNER, key: str = OWNER) -> bytes:
+    """Return the body of a choice that is signed with somebody's key."""
+    quoted = (json.dumps(text, ensure_ascii=False) for text in ("syse", by, PATH, policy))
+    text = "\n".join(["shai-policy-v1", *quoted, nonce])
+    signature = Ed25519PrivateKey.from_private_bytes(crowd.seed(key)).sign(text.encode()).hex()
+    return json.dumps({"policy": policy, "signature": signature}).encode()
+
+
+def in_force(served: tuple[Stack, Path], number: int) -> dict[str, Any]:
+    with session(served, OWNER) as owner:
+        return owner.exchange("GET", f"/policy?id={number}")
+
+
+def enter(browser: Browser, stack: Stack) -> None:
+    """Log the owner in and find the document; only it stays on the page, because the others are random."""
+    browser.open(stack.front_end.url)
+    log_in(browser, OWNER, crowd.seed(OWNER).hex())
+    waiting.until(lambda: OWNER in browser.text("#who-text"), "the user is logged in", 10)
+    search_until(browser, lambda: TITLE in titles(browser), "the owner's document is found")
+    browser.script(
+        "document.querySelectorAll('.result').forEach(one => {"
+        "  if (one.querySelector('h2').textContent !== arguments[0]) one.remove(); })",
+        TITLE,
+    )
+
+
+def press(browser: Browser, selector: str, told: str) -> None:
+    """Press a button by the keyboard, and wait until the page has said something and can be used again."""
+    browser.script("arguments[0].focus()", browser.one(selector))
+    browser.press(Keys.ENTER)
+    waiting.until(lambda: told in browser.text(".policy") and browser.one(OPENER).is_enabled(), f"it says: {told}", 10)
+
+
+def test_an_owner_makes_a_document_private_and_gives_it_back(
+    served: tuple[Stack, Path], browser: Browser, gallery: Gallery
+) -> None:
+    found, withheld = finds(served, FRIEND)
+    assert (TITLE in found, withheld) == (True, 0)
+    number = found[TITLE]
+    enter(browser, served[0])
+    assert not browser.all(".policy:not([hidden])")
+    press(browser, OPENER, "you and your friends may read it")
+    assert browser.text(".policy code") == PATH, "who signs sees for what"
+    assert browser.text(ANSWER) == "Make private"
+    for name, width, dark in (
+        ("choosing-light", WIDE, False),
+        ("choosing-dark", WIDE, True),
+        ("choosing-narrow", NARROW, False),
+    ):
+        browser.show(width, dark=dark)
+        assert browser.barriers() == []
+        gallery.compare(browser, name, "header", ".result", ".choosing button", ".policy", ANSWER)
+    browser.show()
+
+    press(browser, ANSWER, "Done: only you may read it.")
+    assert browser.one(".policy [role=status]").text == "Done: only you may read it."
+    assert browser.barriers() == []
+    assert in_force(served, number)["policy"] == PRIVATE
+    found, withheld = finds(served, FRIEND)
+    assert (TITLE in found, withheld) == (False, 1), "a friend finds it although it is private"
+    assert TITLE in finds(served, OWNER)[0]
+
+    assert browser.text(ANSWER) == "Give back to friends"
+    assert browser.script("return document.activeElement === arguments[0]", browser.one(ANSWER))
+    browser.press(Keys.ENTER)
+    waiting.until(lambda: "Done: you and your friends" in browser.text(".policy"), "it is given back", 10)
+    found, withheld = finds(served, FRIEND)
+    assert (TITLE in found, withheld) == (True, 0)
+
+
+def test_nobody_else_chooses(served: tuple[Stack, Path]) -> None:
+    number = finds(served, FRIEND)[0][TITLE]
+    offer = in_force(served, number)
+    assert (offer["conduit"], offer["policy"], offer["choices"]) == (PATH, FRIENDS, [PRIVATE, FRIENDS])
+    good = choice(PRIVATE, offer["nonce"])
+    refused = [
+        (FRIEND, choice(PRIVATE, offer["nonce"], by=FRIEND, key=FRIEND)),
+        (FRIEND, good),  # the owner's own signature, in another one's session
+        (OWNER, choice(PRIVATE, offer["nonce"], key=FRIEND)),
+        (OWNER, choice(PRIVATE, "0" * 64)),
+        (OWNER, choice("public()", offer["nonce"])),
+    ]
+    for name, body in refused:
+        with session(served, name) as opened, pytest.raises(RefusedError):
+            opened.exchange("POST", f"/policy?id={number}", body)
+    absent, answers = 10**6, []
+    for wanted in (number, absent):  # nothing to choose is not told from nothing there
+        with session(served, FRIEND) as opened, pytest.raises(RefusedError) as error:
+            opened.exchange("GET", f"/policy?id={wanted}")
+        answers.append(str(error.value).replace(str(wanted), "N"))
+    assert answers[0] == answers[1]
+    assert in_force(served, number) == offer
+    for policy in (PRIVATE, FRIENDS):
+        with session(served, OWNER) as owner:
+            nonce = owner.exchange("GET", f"/policy?id={number}")["nonce"]
+            body = choice(policy, nonce)
+            assert owner.exchange("POST", f"/policy?id={number}", body) == {"policy": policy}
+            with pytest.raises(RefusedError):
+                owner.exchange("POST", f"/policy?id={number}", body)
+
+
+def test_a_choice_for_what_has_changed_is_refused_in_words(served: tuple[Stack, Path], browser: Browser) -> None:
+    number = finds(served, FRIEND)[0][TITLE]
+    enter(browser, served[0])
+    press(browser, OPENER, "you and your friends may read it")
+    for policy in (PRIVATE, FRIENDS):
+        with session(served, OWNER) as owner:
+            nonce = owner.exchange("GET", f"/policy?id={number}")["nonce"]
+            owner.exchange("POST", f"/policy?id={number}", choice(policy, nonce))
+    browser.expect("403")
+    press(browser, ANSWER, "policy")
+    assert in_force(served, number)["policy"] == FRIENDS
+    assert browser.one(".policy .problem[role=status]").text
+    press(browser, ANSWER, "Done: only you may read it.")  # the next offer is there already
+    press(browser, ANSWER, "Done: you and your friends may read it.")
+
+
+def test_the_page_signs_only_what_it_shows(served: tuple[Stack, Path], browser: Browser) -> None:
+    """A front end that lies about documents and policies."""
+    enter(browser, served[0])
+    lie = {"conduit": f"/corpus/friends/{FRIEND}/1.txt", "policy": FRIENDS, "choices": [PRIVATE], "nonce": "0" * 64}
+    browser.script(
+        "const real = fetch; window.sent = [];"
+        "window.fetch = async (path, options) => {"
+        "  if (!path.startsWith('/policy')) return real(path, options);"
+        "  if (options.body) window.sent.push(JSON.parse(options.body));"
+        "  return new Response(JSON.stringify(options.body ? {policy: 'public()'} : window.lie)); };"
+        "window.lie = arguments[0]",
+        lie,
+    )
+    press(browser, OPENER, "is no document of yours")
+    assert not browser.all(ANSWER)
+    browser.press(Keys.ENTER)
+
+    browser.script("window.lie = arguments[0]", lie | {"conduit": PATH, "choices": ["public()", "a\u0001()", PRIVATE]})
+    press(browser, OPENER, "you and your friends may read it")
+    assert [button.text for button in browser.all(ANSWER)][::2] == ["Choose public()", "Make private"]
+    press(browser, f"{ANSWER}:nth-child(2)", "characters that this page does not sign")
+    assert browser.script("return window.sent") == []
+    press(browser, f"{ANSWER}:nth-child(3)", "Sys-E says that public() was chosen.")
+    assert browser.script("return window.sent.map(one => one.policy)") == [PRIVATE]
+    browser.script("window.lie = {...window.lie, nonce: 'x'}")
+    press(browser, OPENER, "")
+    press(browser, OPENER, "you and your friends may read it")
+    press(browser, ANSWER, "Sys-E has sent no number to sign.")
