@@ -91,7 +91,7 @@ type choosingSession struct {
 	m *Monitor
 }
 
-func sessionsThatChoose(t *testing.T, mode wire.Mode, revocation string, names ...string) (sessions []choosingSession) {
+func sessionsThatChoose(t *testing.T, mode wire.Mode, revocation string, names ...string) []choosingSession {
 	t.Helper()
 	return sessionsOf(t, mode, choosingManifest(revocation), names...)
 }
@@ -114,7 +114,8 @@ func sessionsOf(t *testing.T, mode wire.Mode, manifest string, names ...string) 
 	if err := m.audit.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m.audit, err = audit.Open(audit.Options{Directory: filepath.Join(options.State, "audit"), RefuseUnrecorded: true, RepeatWindow: 1})
+	m.audit, err = audit.Open(audit.Options{Directory: filepath.Join(options.State, "audit"), RefuseUnrecorded: true,
+		RepeatWindow: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,8 @@ func TestSessionsChoose(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			s := sessionsThatChoose(t, mode, "lazy", "alice")[0]
 			offer := s.offer(s.id(diary))
-			want := wire.Offered{Conduit: diary, Nonce: offer.Nonce, Policy: asDiary, Choices: []string{asDiary, asSecret, asDropbox}}
+			want := wire.Offered{Conduit: diary, Nonce: offer.Nonce, Policy: asDiary,
+				Choices: []string{asDiary, asSecret, asDropbox}}
 			if diff := cmp.Diff(want, offer); diff != "" || len(offer.Nonce) != 64 {
 				t.Fatal(offer.Nonce, diff)
 			}
@@ -244,7 +246,8 @@ func TestSessionsCannotForgeChoices(t *testing.T) {
 	} {
 		before := len(recordsOf(t, alice.m, "choose"))
 		status, reason := test.by.chooses(test.choice)
-		if (status == "") != (test.reason == "") || status != "" && status != "EACCES" || !strings.Contains(reason, test.reason) {
+		if (status == "") != (test.reason == "") || status != "" && status != "EACCES" ||
+			!strings.Contains(reason, test.reason) {
 			t.Errorf("%s: %s %q, want %q", test.name, status, reason, test.reason)
 		}
 		made = made || test.reason == ""
@@ -282,14 +285,16 @@ func TestSessionsLearnNothingByChoices(t *testing.T) {
 	}
 	signature := bob.signed(secondDiary, "bob", "bare", api.ChoiceRequest{Conduit: secondDiary, Principal: "bob",
 		Policy: asSecret}).Signature
-	numbers := map[string]uint32{"none": 0, "nonexistent": 1 << 20, "the largest": 1<<32 - 1, "unreadable": bob.id("/dropbox/1.txt"),
+	numbers := map[string]uint32{"none": 0, "nonexistent": 1 << 20, "the largest": 1<<32 - 1,
+		"unreadable": bob.id("/dropbox/1.txt"),
 		"unreadable by choice": secret, "readable, of another": bob.id(diary), "readable, no choices": bob.id("/open/1.txt")}
 	for name, number := range numbers {
 		if got := bob.offer(number); !cmp.Equal(got, wire.Offered{Status: int32(unix.EACCES)}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		answer := bob.ask(wire.Choose{Conduit: number, Policy: asSecret, Signature: signature})
-		if want := (wire.Chosen{Status: int32(unix.EACCES), Reason: "this user has nothing to choose for this document"}); answer != want {
+		want := wire.Chosen{Status: int32(unix.EACCES), Reason: "this user has nothing to choose for this document"}
+		if answer != want {
 			t.Errorf("%s: %+v", name, answer)
 		}
 	}
