@@ -36,6 +36,11 @@ struct grown_record {
 };
 #define GROWN_LENGTH (offsetof(struct grown_record, classes) + ENTRIES * sizeof(uint32_t))
 
+struct offered_record {
+	struct shai_offered head;
+	char choice[ENTRIES][SHAI_POLICY_MAX];
+};
+
 static struct shai_capability entries[SHAI_TABLE_MAX];
 static uint32_t classes[SHAI_CLASSES_MAX];
 
@@ -45,6 +50,8 @@ enum record_kind {
 	BOUND,
 	GROWN,
 	OPENED,
+	OFFERED,
+	CHOSEN,
 	TRANSFER,
 	KINDS
 };
@@ -58,7 +65,10 @@ decode(enum record_kind kind, const void *bytes, size_t length)
 	struct shai_bound bound;
 	struct shai_grown grown;
 	struct shai_opened opened;
+	struct shai_offered offered;
+	struct shai_chosen chosen;
 	struct shai_transfer transfer;
+	static char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX];
 	size_t count;
 
 	switch (kind) {
@@ -72,6 +82,10 @@ decode(enum record_kind kind, const void *bytes, size_t length)
 		return shai_decode_grown(record, &grown, classes);
 	case OPENED:
 		return shai_decode_opened(record, SEQUENCE, ENTRIES, &opened);
+	case OFFERED:
+		return shai_decode_offered(record, SEQUENCE, &offered, choice);
+	case CHOSEN:
+		return shai_decode_chosen(record, SEQUENCE, &chosen);
 	default:
 		return shai_decode_transfer(record, &transfer, &count);
 	}
@@ -143,11 +157,22 @@ valid(enum record_kind kind, uint8_t out[SHAI_WIRE_MAX])
 	struct grown_record grown = valid_grown();
 	struct shai_connected connected = {.mode = SHAI_MODE_SHAI, .slot = SHAI_SLOTS_MAX - 1};
 	struct shai_opened opened = {.count = ENTRIES, .status = {0, 13, 0}};
+	struct offered_record offered = {
+	    .head = {.count = ENTRIES}, .choice = {"private()", "public()", "friends()"}};
+	struct shai_chosen chosen = {.status = 13, .reason = "no"};
 	struct shai_transfer transfer = {.query = 1, .conduit = {1, 2, 3}};
 
 	shai_encode_header(&connected.header, SHAI_CONNECTED, sizeof(connected), 0);
 	shai_encode_header(&opened.header, SHAI_OPENED, sizeof(opened), SEQUENCE);
+	shai_encode_header(&offered.head.header, SHAI_OFFERED, sizeof(offered), SEQUENCE);
+	shai_encode_header(&chosen.header, SHAI_CHOSEN, sizeof(chosen), SEQUENCE);
 	switch (kind) {
+	case OFFERED:
+		memcpy(out, &offered, sizeof(offered));
+		return sizeof(offered);
+	case CHOSEN:
+		memcpy(out, &chosen, sizeof(chosen));
+		return sizeof(chosen);
 	case REGISTERED:
 		memcpy(out, &registered, sizeof(registered));
 		return sizeof(registered);

@@ -92,7 +92,7 @@ func (s *typedSession) ask(message wire.Message) (answer wire.Message) {
 	s.supervisor.Since()
 	s.supervisor.Sessions.Receive(supervision.AskRecord{Session: s.number, Record: record})
 	sequence, answer, err := wire.Decode(awaitRecord[supervision.Relay](s.t, s.supervisor).Record, wire.TypeOpened,
-		wire.TypeWritten)
+		wire.TypeWritten, wire.TypeOffered, wire.TypeChosen)
 	if err != nil || sequence != s.sequence {
 		s.t.Fatalf("answer %d to request %d: %v", sequence, s.sequence, err)
 	}

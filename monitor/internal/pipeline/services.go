@@ -71,7 +71,7 @@ type Services struct {
 	Log func(conduit string, write LogWrite) error
 	// Choosing is where users' choices of policies are made.
 	Choosing Choosing
-	Binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	Binding  sync.RWMutex // held for reading while a session is bound, for writing while facts change
 
 	nothing sandbox.Native // with which a session opens nothing natively
 	// viewRoot is the view, from which the monitor opens documents for sessions. The stub of

@@ -118,7 +118,7 @@ func (b *wireSession) answer() wire.Message {
 		}
 	}
 	_, message, err := wire.Decode(buffer[:size], wire.TypeRegistered, wire.TypeConnected, wire.TypeBound,
-		wire.TypeOpened)
+		wire.TypeOpened, wire.TypeOffered, wire.TypeChosen)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -168,6 +168,11 @@ func TestRequestsThatEndTheSession(t *testing.T) {
 		s.must(err)
 		return record
 	}
+	spoiled := func(message wire.Message, offset int, value byte) []byte {
+		record := encode(message)
+		record[offset] = value
+		return record
+	}
 	open := encode(wire.Open{Conduits: []uint32{1}})
 	for _, test := range []struct {
 		name  string
@@ -184,6 +189,14 @@ func TestRequestsThatEndTheSession(t *testing.T) {
 		{"a record too long", true, [][]byte{append(open[:len(open):len(open)], 0)}, "malformed"},
 		{"an oversized record", true, [][]byte{make([]byte, largestRecord+1)}, "longer than the protocol allows"},
 		{"a write without a user", false, [][]byte{encode(wire.Write{Conduit: "/log"})}, "before the user has authenticated"},
+		{"choices without a user", false, [][]byte{encode(wire.Choices{Conduit: 1})}, "before the user has authenticated"},
+		{"a choice without a user", false, [][]byte{encode(wire.Choose{Conduit: 1})}, "before the user has authenticated"},
+		{"choices, reserved field", true, [][]byte{spoiled(wire.Choices{Conduit: 1}, 20, 1)}, "malformed"},
+		{"a choice, reserved field", true, [][]byte{spoiled(wire.Choose{Conduit: 1}, 20, 1)}, "malformed"},
+		{"a choice of no text", true, [][]byte{spoiled(wire.Choose{Conduit: 1}, 24, 0xff)}, "malformed"},
+		{"a choice without signature", true, [][]byte{encode(wire.Choose{Conduit: 1})[:280]}, "malformed"},
+		{"a choice and more", true, [][]byte{append(encode(wire.Choose{Conduit: 1}), 0)}, "malformed"},
+		{"an offer", true, [][]byte{encode(wire.Offered{})}, "malformed"},
 		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})},

@@ -86,6 +86,25 @@ fuzz_written(struct shai_bytes record)
 	demand(written.status >= 0 && strlen(written.reason) < sizeof(written.reason));
 }
 
+static void
+fuzz_choices(struct shai_bytes record)
+{
+	static char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX];
+	struct shai_offered offered;
+	struct shai_chosen chosen;
+
+	if (shai_decode_chosen(record, SEQUENCE, &chosen) == NULL)
+		demand(chosen.status >= 0 && strlen(chosen.reason) < sizeof(chosen.reason));
+	if (shai_decode_offered(record, SEQUENCE, &offered, choice) != NULL)
+		return;
+	demand(offered.count <= SHAI_OFFERED_MAX && (offered.status == 0 || offered.count == 0));
+	demand(strlen(offered.conduit) < sizeof(offered.conduit));
+	demand(strlen(offered.nonce) < sizeof(offered.nonce));
+	demand(strlen(offered.policy) < sizeof(offered.policy));
+	for (uint32_t i = 0; i < offered.count; i++)
+		demand(strlen(choice[i]) < sizeof(choice[i]));
+}
+
 /* What is kept is what came after the header. */
 static void
 fuzz_kept(struct shai_bytes record)
@@ -178,7 +197,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	record = (struct shai_bytes){data + 1, size - 1};
-	switch (data[0] % 12) {
+	switch (data[0] % 13) {
 	case 0:
 		fuzz_registered(record);
 		break;
@@ -212,6 +231,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 10:
 		fuzz_written(record);
+		break;
+	case 11:
+		fuzz_choices(record);
 		break;
 	default:
 		fuzz_path(record);
