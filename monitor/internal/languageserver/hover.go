@@ -86,7 +86,7 @@ func (s *Server) aboutPolicy(d *document, name string) string {
 	}
 	var files []*policy.File
 	for _, one := range s.beside(d) {
-		if file, err := one.parse(); err == nil {
+		if file, err := one.parse(one.text); err == nil {
 			files = append(files, file)
 		}
 	}

@@ -56,12 +56,13 @@ func (d *document) textAt(at position) *document {
 	return nil
 }
 
-// parse returns the policies of a text, with the names by which others include them.
-func (d *document) parse() (*policy.File, error) {
+// parse returns the policies of the document's text, or of another in its place, with the names by which
+// others include them.
+func (d *document) parse(text string) (*policy.File, error) {
 	if d.part == nil {
-		return policy.Parse(d.path, []byte(d.text))
+		return policy.Parse(d.path, []byte(text))
 	}
-	file, err := policy.ParseOne(d.path, []byte(d.text))
+	file, err := policy.ParseOne(d.path, []byte(text))
 	if err == nil {
 		file.Policies[0].Name = d.part.object
 	}

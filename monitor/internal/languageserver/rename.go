@@ -139,8 +139,12 @@ func (s *Server) rename(_ context.Context, params renameParams) (*workspaceEdit,
 	if err := s.free(d, of, params.NewName); err != nil {
 		return nil, err
 	}
+	changed := s.occurrences(d, of)
+	if err := s.keepsMeaning(d, changed, params.NewName); err != nil {
+		return nil, err
+	}
 	edit := &workspaceEdit{Changes: map[string][]textEdit{}}
-	for _, one := range s.occurrences(d, of) {
+	for _, one := range changed {
 		for _, at := range one.at {
 			edit.Changes[one.in.uri] = append(edit.Changes[one.in.uri],
 				textEdit{one.in.rangeOf(one.in.tokens[at].Range), params.NewName})
@@ -157,6 +161,9 @@ func (s *Server) free(d *document, of symbol, name string) error {
 		return refused("%q is no variable: it begins with a capital, or with _ if it is used once", name)
 	case of.kind != variable && (!nameForm.MatchString(name) || policy.IsReserved(name)):
 		return refused("%q is no name: it begins with a lower-case letter, and is no word of the language", name)
+	case of.kind == variable && isAnonymous(name) && len(of.among) > 1:
+		return refused("%s would be another variable in each of the %d places: a name with _ is for one place", name,
+			len(of.among))
 	case of.kind == variable:
 		if clause, _ := around.clauseOf(of.at); slices.Contains(d.variables(clause), name) {
 			return refused("the clause has a variable %s already", name)

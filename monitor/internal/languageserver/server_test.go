@@ -232,6 +232,7 @@ func TestRenameKeepsTheMeaning(t *testing.T) {
 		`policy p(own|er) { read :- sKeyIs(owner). read :- "owner" says owner(owner). }`:                           "holder",
 		`policy p(owner, end: time) { read :- sKeyIs(owner), timeIs(T), lt(T, en|d). }`:                            "until-when",
 		`policy p(owner) { read :- each in "l" says b(X, Y) { neq(X|, Y) }. read :- sKeyIs(owner). }`:              "Z",
+		`policy p { read :- sKeyIs(_Q|), "f" says friend(_Q). }`:                                                   "_R",
 	} {
 		text, where := at(t, text)
 		e.open("r.pol", text)
@@ -274,6 +275,11 @@ func TestRenamesThatWouldChangeTheMeaningAreRefused(t *testing.T) {
 		`read :- sKey|Is("a").`:                                                 "sIpIs",
 		`read :- sKeyIs(K), "x" says fri|end(K).`:                               "foe",
 		`policy p| { read :- true. }`:                                           "friends",
+		`read :- sKeyIs(K|), "z" says y(K).`:                                    "_K",
+		`read :- sKeyIs(K), "x" says y(K, _Q|).`:                                "Q",
+		`read :- sKeyIs(_Q|), "x" says y(_Q).`:                                  "Q",
+		`read :- sKeyIs(K|), "x" says y(K), unheard(K).`:                        "L",
+		`read :- sKeyIs(K|), "x" says y(K), .`:                                  "L",
 	} {
 		text, where := at(t, text)
 		e.open("n.pol", text)

@@ -4,6 +4,7 @@ package languageserver
 
 import (
 	"slices"
+	"strings"
 
 	"shai.dev/monitor/policy"
 )
@@ -38,7 +39,10 @@ func (d *document) symbolAt(number int) symbol {
 	case around == nil:
 	case token.Kind == policy.TokenVariable:
 		if clause, ok := around.clauseOf(number); ok && token.Text != "_" {
-			s.kind, s.among = variable, d.same(clause, token)
+			s.kind, s.among = variable, []int{number}
+			if !isAnonymous(token.Text) {
+				s.among = d.alike(clause, token)
+			}
 		}
 	case token.Kind != policy.TokenName:
 	case number == around.name || slices.Contains(around.includes, number):
@@ -56,8 +60,11 @@ func (d *document) symbolAt(number int) symbol {
 	return s
 }
 
-// same lists the tokens of a span that are written like one.
-func (d *document) same(within span, token policy.Token) []int {
+// isAnonymous reports whether a variable is another one in each place.
+func isAnonymous(name string) bool { return strings.HasPrefix(name, "_") }
+
+// alike lists the tokens of a span that are written like one.
+func (d *document) alike(within span, token policy.Token) []int {
 	var found []int
 	for i := within.from; i < within.to; i++ {
 		if d.tokens[i].Kind == token.Kind && d.tokens[i].Text == token.Text {
