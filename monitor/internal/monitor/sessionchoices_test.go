@@ -121,7 +121,9 @@ func sessionsOf(t *testing.T, mode wire.Mode, manifest string, names ...string) 
 	}
 	m.services.Audit = m.audit
 	applyBare(t, m, manifest)
-	analyzeBare(t, m)
+	if _, err := m.Analyze(t.Context(), api.AnalyzeRequest{Pipeline: "bare"}, func(api.Progress) {}); err != nil {
+		t.Fatal(err)
+	}
 	for _, one := range typedSessions(t, m, mode, names...) {
 		sessions = append(sessions, choosingSession{one, m})
 	}
@@ -286,7 +288,7 @@ func TestSessionsLearnNothingByChoices(t *testing.T) {
 	signature := bob.signed(secondDiary, "bob", "bare", api.ChoiceRequest{Conduit: secondDiary, Principal: "bob",
 		Policy: asSecret}).Signature
 	numbers := map[string]uint32{"none": 0, "nonexistent": 1 << 20, "the largest": 1<<32 - 1,
-		"unreadable": bob.id("/dropbox/1.txt"),
+		"unreadable":           bob.id("/dropbox/1.txt"),
 		"unreadable by choice": secret, "readable, of another": bob.id(diary), "readable, no choices": bob.id("/open/1.txt")}
 	for name, number := range numbers {
 		if got := bob.offer(number); !cmp.Equal(got, wire.Offered{Status: int32(unix.EACCES)}) {
