@@ -102,7 +102,8 @@ func sessionsOf(t *testing.T, mode wire.Mode, manifest string, names ...string) 
 	options := bareOptions(t)
 	for _, name := range []string{secondDiary, paper} {
 		file := filepath.Join(options.Data, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("text"), 0o644)); err != nil {
+		made := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err := errors.Join(made, os.WriteFile(file, []byte("text"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,7 +242,8 @@ func TestSessionsCannotForgeChoices(t *testing.T) {
 		{"no policy", alice, wire.Choose{Conduit: good.Conduit, Signature: good.Signature}, noSignature},
 		// bob is a friend, and reads it. The owner's own choice is worth nothing in his session.
 		{"a stranger", bob, bob.signed(diary, "bob", "bare",
-			api.ChoiceRequest{Conduit: diary, Principal: "bob", Policy: asSecret, Nonce: nonce}), "this user has nothing to choose"},
+			api.ChoiceRequest{Conduit: diary, Principal: "bob", Policy: asSecret, Nonce: nonce}),
+			"this user has nothing to choose"},
 		{"a stranger with the owner's choice", bob, good, "this user has nothing to choose"},
 		{"good", alice, good, ""},
 		{"once more", alice, good, noSignature},
@@ -264,7 +266,8 @@ func TestSessionsCannotForgeChoices(t *testing.T) {
 
 func recordsOf(t *testing.T, m *Monitor, operation string) (found []audit.Record) {
 	t.Helper()
-	err := errors.Join(m.audit.Flush(t.Context()), m.audit.Query(t.Context(), audit.Query{}, func(r audit.Record) error {
+	flushed := m.audit.Flush(t.Context())
+	err := errors.Join(flushed, m.audit.Query(t.Context(), audit.Query{}, func(r audit.Record) error {
 		if r.Operation == operation {
 			found = append(found, r)
 		}
@@ -289,7 +292,8 @@ func TestSessionsLearnNothingByChoices(t *testing.T) {
 		Policy: asSecret}).Signature
 	numbers := map[string]uint32{"none": 0, "nonexistent": 1 << 20, "the largest": 1<<32 - 1,
 		"unreadable":           bob.id("/dropbox/1.txt"),
-		"unreadable by choice": secret, "readable, of another": bob.id(diary), "readable, no choices": bob.id("/open/1.txt")}
+		"unreadable by choice": secret, "readable, of another": bob.id(diary),
+		"readable, no choices": bob.id("/open/1.txt")}
 	for name, number := range numbers {
 		if got := bob.offer(number); !cmp.Equal(got, wire.Offered{Status: int32(unix.EACCES)}) {
 			t.Errorf("%s: %+v", name, got)

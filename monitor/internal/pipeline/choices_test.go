@@ -30,7 +30,8 @@ func (c chooses) Choose(choice SignedChoice) error { return c.choose(choice) }
 const chosenDocument = "/corpus/private/alice/1.txt"
 
 // choosingSession is alice's session. Whatever it chooses is answered by choose.
-func choosingSession(t *testing.T, choices []string, choose func(*wireSession, SignedChoice) error) (*wireSession, uint32) {
+func choosingSession(t *testing.T, choices []string,
+	choose func(*wireSession, SignedChoice) error) (*wireSession, uint32) {
 	t.Helper()
 	s := probe(t, SessionLimits{})
 	s.analyze()
@@ -94,7 +95,8 @@ func TestChoicesAreTheSessionsUsers(t *testing.T) {
 			if answer := b.answer(); answer != wire.Message(test.want) {
 				t.Errorf("the answer is %+v", answer)
 			}
-			want := SignedChoice{Conduit: chosenDocument, Principal: "alice", Policy: "next()", Nonce: "nonce", Signature: signature}
+			want := SignedChoice{Conduit: chosenDocument, Principal: "alice", Policy: "next()", Nonce: "nonce",
+				Signature: signature}
 			if got != want {
 				t.Errorf("the monitor gets %+v", got)
 			}

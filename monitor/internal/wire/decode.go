@@ -142,7 +142,8 @@ func (d *decoder) offered() Message {
 	d.take(&layout)
 	message := Offered{Status: layout.Status, Conduit: d.text("conduit", layout.Conduit[:]),
 		Nonce: d.text("nonce", layout.Nonce[:]), Policy: d.text("policy", layout.Policy[:])}
-	if layout.Count > OfferedMax || len(d.rest) != PolicyMax*int(layout.Count) || layout.Count > 0 && layout.Status != 0 {
+	if layout.Count > OfferedMax || len(d.rest) != PolicyMax*int(layout.Count) ||
+		layout.Count > 0 && layout.Status != 0 {
 		d.fail("%d policies in %d bytes with status %d", layout.Count, len(d.rest), layout.Status)
 		return nil
 	}
