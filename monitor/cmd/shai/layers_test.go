@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"internal/wire", "internal/content", "internal/typedfile", "internal/pattern", "internal/kvcommand",
 		"internal/allowlist"},
 	{"policy", "internal/reading"},
-	{"internal/look", "internal/shape"},
+	{"internal/look", "internal/pemfile", "internal/shape"},
 	{"internal/audit/records", "internal/bug", "internal/codec", "internal/edition", "internal/plainfile",
 		"internal/shellword", "internal/waiting"}, // the last for tests
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // A command that is given a named pipe ends: opening it would wait for a writer, which no signal ends.
 func TestNamedPipesAreRefused(t *testing.T) {
 	directory := t.TempDir()
-	for _, name := range []string{"p.pol", "f.jsonl", "m.yaml", "p_test.yaml"} {
+	for _, name := range []string{"p.pol", "f.jsonl", "m.yaml", "p_test.yaml", "own.pem"} {
 		if err := unix.Mkfifo(filepath.Join(directory, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,11 +35,29 @@ func TestNamedPipesAreRefused(t *testing.T) {
 		"policy compare " + pipe("p.pol") + " " + rule,
 		"explain -f " + pipe("m.yaml") + " --conduit /x --principal bob",
 		"analyze -f " + directory, "apply -f " + pipe("m.yaml"),
+		"analyze shard " + pipe("f.jsonl") + " 1/2 " + pipe("result"),
+		"audit verify " + directory + " --audit-key " + pipe("f.jsonl"),
+		"task learn a b -f " + rule + " --records " + pipe("f.jsonl"),
+		"status --server 127.0.0.1:1 --certificate " + pipe("p.pol") + " --key " + rule + " --server-ca " + rule,
+		"analyze worker 1 --of 2 --connect 127.0.0.1:1 --identity " + directory,
 		"analyze import " + pipe("m.yaml"), "report " + pipe("f.jsonl"),
 	} {
 		got := execute(t, strings.Fields(words), "/nowhere", "full")
 		if !strings.Contains(got, "it is no regular file") || strings.HasSuffix(got, "exit 0\n") {
 			t.Errorf("%s: %s", words, got)
 		}
+	}
+}
+
+// Records are read whole, so a file of gigabytes is refused.
+func TestRecordsOfATaskAreLimited(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "run.json")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 8<<30)); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, []string{"task", "learn", "a", "b", "-f", directory, "--records", path}, "/nowhere", "full")
+	if !strings.Contains(got, "it is too long: it has more than") || !strings.HasSuffix(got, "exit 1\n") {
+		t.Error(got)
 	}
 }

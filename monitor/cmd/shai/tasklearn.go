@@ -114,18 +114,12 @@ func (p *program) recordsOf(ctx context.Context, file, task string) (log []recor
 		})
 		return log, err
 	}
-	reader := p.stdin
-	if file != "-" {
-		opened, err := plainfile.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("--records: %w", err)
-		}
-		defer opened.Close()
-		reader = opened
-	}
-	text, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, fmt.Errorf("--records %s: %w", file, err)
+	text, err := p.recordText(file)
+	switch {
+	case errors.Is(err, plainfile.ErrTooLong):
+		return nil, fmt.Errorf("--records: %w; give the records of one task, which shai audit --task prints", err)
+	case err != nil:
+		return nil, fmt.Errorf("--records: %w", err)
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
 		err = json.Unmarshal(text, &log)
@@ -136,6 +130,20 @@ func (p *program) recordsOf(ctx context.Context, file, task string) (log []recor
 		return nil, fmt.Errorf("--records %s: %w; expected what shai audit --output json prints", file, err)
 	}
 	return log, nil
+}
+
+// largestRecords is more than half a million records.
+const largestRecords = 256 << 20
+
+func (p *program) recordText(file string) ([]byte, error) {
+	if file != "-" {
+		return plainfile.Read(file, largestRecords)
+	}
+	text, err := io.ReadAll(io.LimitReader(p.stdin, largestRecords+1))
+	if err == nil && len(text) > largestRecords {
+		err = fmt.Errorf("%w: standard input has more than %d bytes", plainfile.ErrTooLong, largestRecords)
+	}
+	return text, err
 }
 
 // recordLines reads one record a line, as the log itself has them.

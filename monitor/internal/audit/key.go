@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // Key is the secret with which the monitor seals records (HMAC-SHA256). Without it nobody
@@ -38,7 +40,7 @@ func KeyFile(directory string) string { return filepath.Clean(directory) + ".key
 
 // ReadKey reads a key from a file that the monitor has made.
 func ReadKey(path string) (*Key, error) {
-	file, err := os.Open(path)
+	file, err := plainfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read key of the audit log: %w", err)
 	}

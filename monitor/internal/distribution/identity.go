@@ -10,8 +10,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"shai.dev/monitor/internal/pemfile"
 )
 
 // The files of one side's identity, in its directory.
@@ -22,18 +23,13 @@ const (
 
 func identity(directory string) (*x509.CertPool, []tls.Certificate, error) {
 	own := filepath.Join(directory, Own)
-	certificate, err := tls.LoadX509KeyPair(own, own)
+	certificate, err := pemfile.Pair(own, own)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read key and certificate %s: %w", own, err)
 	}
-	path := filepath.Join(directory, Authority)
-	text, err := os.ReadFile(path)
+	authority, err := pemfile.Authorities(filepath.Join(directory, Authority))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read certificate authority: %w", err)
-	}
-	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(text) {
-		return nil, nil, fmt.Errorf("read certificate authority %s: it contains no PEM certificate", path)
+		return nil, nil, err
 	}
 	return authority, []tls.Certificate{certificate}, nil
 }

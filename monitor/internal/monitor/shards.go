@@ -18,6 +18,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // The work of an analysis is what other machines need to do it: a line of JSON (workHead), the
@@ -138,7 +139,7 @@ func staleImport(err error) error {
 // While it runs it has a copy of the catalog, in a directory for temporary files.
 func RunShard(ctx context.Context, work string, shard analysis.Shard, progress func(api.Progress)) (_ []byte,
 	err error) {
-	file, err := os.Open(work)
+	file, err := plainfile.Open(work)
 	if err != nil {
 		return nil, fmt.Errorf("read work: %w", err)
 	}

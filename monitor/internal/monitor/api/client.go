@@ -16,6 +16,7 @@ import (
 	"net/url"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/pemfile"
 )
 
 // Target selects the monitor to talk to: a socket on this machine, or an address.
@@ -53,12 +54,12 @@ func Connect(target Target) (*Client, error) {
 	if target.Certificate == "" || target.Key == "" || target.ServerCA == "" {
 		return nil, fmt.Errorf("connect to %s: --server needs --certificate, --key and --server-ca", target.Server)
 	}
-	certificate, err := tls.LoadX509KeyPair(target.Certificate, target.Key)
+	certificate, err := pemfile.Pair(target.Certificate, target.Key)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: read client certificate %q and key %q: %w", target.Server,
 			target.Certificate, target.Key, err)
 	}
-	authorities, err := readAuthorities(target.ServerCA)
+	authorities, err := pemfile.Authorities(target.ServerCA)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", target.Server, err)
 	}

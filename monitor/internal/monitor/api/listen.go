@@ -5,7 +5,6 @@ package api
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"shai.dev/monitor/internal/pemfile"
 )
 
 // Endpoints are the addresses that the server listens on. The socket is for the user who
@@ -90,11 +91,11 @@ func (e Endpoints) listenTLS() (net.Listener, error) {
 	if e.Certificate == "" || e.Key == "" || e.ClientCA == "" {
 		return nil, fmt.Errorf("listen on %s: an address needs --certificate, --key and --client-ca; without them anybody could command the monitor", e.Listen)
 	}
-	certificate, err := tls.LoadX509KeyPair(e.Certificate, e.Key)
+	certificate, err := pemfile.Pair(e.Certificate, e.Key)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: read certificate %s and key %s: %w", e.Listen, e.Certificate, e.Key, err)
 	}
-	authorities, err := readAuthorities(e.ClientCA)
+	authorities, err := pemfile.Authorities(e.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", e.Listen, err)
 	}
@@ -109,18 +110,6 @@ func (e Endpoints) listenTLS() (net.Listener, error) {
 		MinVersion:   tls.VersionTLS13,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}), nil
-}
-
-func readAuthorities(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read certificate authority: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read certificate authority %s: it contains no PEM certificate", path)
-	}
-	return pool, nil
 }
 
 // closing is the key of a context that ends when the server begins to shut down,
