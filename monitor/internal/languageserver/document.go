@@ -28,15 +28,34 @@ type document struct {
 }
 
 func newDocument(uri, text string, version int, inBytes bool) *document {
-	d := &document{uri: uri, path: pathOf(uri), version: version, text: text, lines: strings.Split(text, "\n"),
-		utf8: inBytes}
-	if isPolicyFile(d.path) {
+	d := &document{uri: uri, path: pathOf(uri), version: version, utf8: inBytes}
+	whole := d.keep(text)
+	switch {
+	case !whole:
+	case isPolicyFile(d.path):
 		d.tokens = policy.Tokens([]byte(text))
 		d.outline = outlineOf(d.tokens)
-	} else if manifest.IsManifest(filepath.Base(d.path)) {
+	case manifest.IsManifest(filepath.Base(d.path)):
 		d.divide()
 	}
 	return d
+}
+
+// keep reports whether a text may be as long as it is. Of one that may not, it keeps one byte more than may be:
+// for that it is refused wherever it is read.
+func (d *document) keep(text string) bool {
+	most := 0 // of other files, nothing is used
+	if isPolicyFile(d.path) {
+		most = policy.MaxText
+	} else if manifest.IsManifest(filepath.Base(d.path)) {
+		most = manifest.MaxSize
+	}
+	whole := len(text) <= most
+	if !whole {
+		text = text[:most+1]
+	}
+	d.text, d.lines = text, strings.Split(text, "\n")
+	return whole
 }
 
 // pathOf returns the file that a URI names; the URI itself if it names none.

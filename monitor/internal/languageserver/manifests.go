@@ -105,6 +105,9 @@ func (s *Server) sources(directory string) ([]manifest.Source, error) {
 	texts := map[string]string{}
 	for _, d := range s.open {
 		if filepath.Dir(d.path) == directory && manifest.IsManifest(filepath.Base(d.path)) {
+			if _, err := manifest.ReadAll(d.path, strings.NewReader(d.text)); err != nil {
+				return nil, err
+			}
 			texts[d.path] = d.text
 		}
 	}

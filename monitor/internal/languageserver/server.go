@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 
 	"github.com/creachadair/jrpc2"
-	"github.com/creachadair/jrpc2/channel"
 	"github.com/creachadair/jrpc2/handler"
 
 	"shai.dev/monitor/internal/edition"
@@ -38,7 +37,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser) error {
 	s := &Server{open: map[string]*document{}, left: make(chan struct{})}
 	// Requests are answered one after the other: each sees the text that the editor had.
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, Concurrency: 1})
-	s.rpc.Start(channel.LSP(in, out))
+	s.rpc.Start(newFraming(in, out))
 	ended := make(chan error, 1)
 	go func() { ended <- s.rpc.Wait() }() // not before input ends, which an editor may leave open
 	var err error

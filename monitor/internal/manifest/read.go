@@ -23,7 +23,7 @@ func Read(stdin io.Reader, paths ...string) ([]Source, error) {
 	var sources []Source
 	for _, path := range paths {
 		if path == "-" {
-			source, err := readAll("standard input", stdin)
+			source, err := ReadAll("standard input", stdin)
 			if err != nil {
 				return nil, err
 			}
@@ -92,10 +92,11 @@ func readFile(path string) (Source, error) {
 		return Source{}, fmt.Errorf("read manifest: %w", err)
 	}
 	defer file.Close()
-	return readAll(path, file)
+	return ReadAll(path, file)
 }
 
-func readAll(name string, reader io.Reader) (Source, error) {
+// ReadAll reads one manifest file, of which the reader has the text.
+func ReadAll(name string, reader io.Reader) (Source, error) {
 	text, err := io.ReadAll(io.LimitReader(reader, MaxSize+1))
 	if err != nil {
 		return Source{}, fmt.Errorf("read manifest %s: %w", name, err)
