@@ -45,7 +45,8 @@ func TestBrokenFramesEndInErrors(t *testing.T) {
 	if err := Serve(t.Context(), without, discarded{}); !errors.Is(err, errLongHeader) {
 		t.Errorf("a header without an end: %v", err)
 	}
-	frames := newFraming(strings.NewReader("content-length:2\nContent-Type: x\n\n{}Content-Length: 0\r\n\r\n"), discarded{})
+	text := "content-length:2\nContent-Type: x\n\n{}Content-Length: 0\r\n\r\n"
+	frames := newFraming(strings.NewReader(text), discarded{})
 	for _, want := range []string{"{}", ""} {
 		if message, err := frames.Recv(); string(message) != want || err != nil {
 			t.Errorf("%q, %v", message, err)
