@@ -17,7 +17,8 @@ import (
 // Opened as any file, the pipe would let this test wait; read whole, the long file would take gigabytes.
 func TestOnlyFilesOfSomeLengthAreRead(t *testing.T) {
 	directory := t.TempDir()
-	pipe, long, other := filepath.Join(directory, "pipe"), filepath.Join(directory, "long"), filepath.Join(directory, "o")
+	pipe, long := filepath.Join(directory, "pipe"), filepath.Join(directory, "long")
+	other := filepath.Join(directory, "o")
 	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(long, nil, 0o600), os.Truncate(long, 8<<30),
 		os.WriteFile(other, []byte("no PEM"), 0o600)); err != nil {
 		t.Fatal(err)
