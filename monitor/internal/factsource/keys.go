@@ -51,11 +51,11 @@ func (k *keys) Close() {}
 func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	connection, release, err := connect(ctx, k.spec.Socket, k.login)
+	connection, err := connect(ctx, k.spec.Socket, k.login)
 	if err != nil {
 		return Update{}, err
 	}
-	defer release()
+	defer connection.release()
 	var facts []policy.Fact
 	for i, one := range k.spec.Keys {
 		found, err := scan(connection, k.patterns[i])

@@ -14,27 +14,36 @@ import (
 
 const dialTime = 5 * time.Second
 
+// store is a connection to a store.
+type store struct {
+	redis.Conn
+	replies *replies
+	release func()
+}
+
 // connect opens a connection that ends with ctx. The caller must call release.
-func connect(ctx context.Context, socket string, login Login) (connection redis.Conn, release func(), err error) {
+func connect(ctx context.Context, socket string, login Login) (*store, error) {
 	dialer := net.Dialer{Timeout: dialTime}
 	raw, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to the store at %s: %w; is it running?", socket, err)
+		return nil, fmt.Errorf("connect to the store at %s: %w; is it running?", socket, err)
 	}
-	connection = redis.NewConn(raw, fetchTime, fetchTime)
+	limited := &replies{Conn: raw}
+	limited.renew()
+	connection := redis.NewConn(limited, fetchTime, fetchTime)
 	// A blocked command ends when its connection does.
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	release = func() {
+	release := func() {
 		stop()
 		connection.Close()
 	}
 	if login != (Login{}) {
 		if _, err := connection.Do(login.Command, login.User, login.Password); err != nil {
 			release()
-			return nil, nil, fmt.Errorf("authenticate at the store %s: %w", socket, err)
+			return nil, fmt.Errorf("authenticate at the store %s: %w", socket, err)
 		}
 	}
-	return connection, release, nil
+	return &store{Conn: connection, replies: limited, release: release}, nil
 }
 
 // text refuses texts that policies cannot contain.

@@ -26,8 +26,7 @@ type stream struct {
 	login      Login
 	block      time.Duration
 	replayTime time.Duration // how long a replay may take
-	connection redis.Conn    // nil between connections
-	release    func()
+	store      *store        // nil between connections
 }
 
 const (
@@ -43,10 +42,10 @@ func (s *stream) Pause() time.Duration { return 0 }
 
 // Close implements [Source].
 func (s *stream) Close() {
-	if s.release != nil {
-		s.release()
+	if s.store != nil {
+		s.store.release()
 	}
-	s.connection, s.release = nil, nil
+	s.store = nil
 }
 
 // Fetch implements [Source].
@@ -67,8 +66,8 @@ func (s *stream) Fetch(ctx context.Context, position string) (update Update, err
 				cmp.Or(context.Cause(ctx), err))
 		}
 	}()
-	if s.connection == nil {
-		if s.connection, s.release, err = connect(ctx, s.spec.Socket, s.login); err != nil {
+	if s.store == nil {
+		if s.store, err = connect(ctx, s.spec.Socket, s.login); err != nil {
 			return Update{}, err
 		}
 	}
@@ -98,9 +97,8 @@ func (s *stream) everything() (Update, error) {
 			break
 		}
 		position = next
-		standing.follow(steps)
-		if len(standing.standing) > maxFacts {
-			return Update{}, fmt.Errorf("more than %d facts; divide them among several sources", maxFacts)
+		if err := standing.follow(steps); err != nil {
+			return Update{}, err
 		}
 	}
 	if err := s.checkNothingMissed(start); err != nil {
@@ -125,7 +123,7 @@ func (s *stream) checkNothingMissed(position string) error {
 		}
 		return nil
 	}
-	at, err := redis.Values(s.connection.Do("XRANGE", s.spec.Stream.Key, position, position))
+	at, err := redis.Values(s.store.Do("XRANGE", s.spec.Stream.Key, position, position))
 	if err != nil || len(at) > 0 || info.last == position {
 		return err
 	}
@@ -140,14 +138,14 @@ type about struct {
 }
 
 func (s *stream) info() (found about, err error) {
-	kind, err := redis.String(s.connection.Do("TYPE", s.spec.Stream.Key))
+	kind, err := redis.String(s.store.Do("TYPE", s.spec.Stream.Key))
 	if err != nil {
 		return found, err
 	}
 	if kind != "stream" {
 		return found, fmt.Errorf("there is no such stream (the key's type is %s); make it with XADD or XGROUP CREATE … MKSTREAM", kind)
 	}
-	words, err := redis.Values(s.connection.Do("XINFO", "STREAM", s.spec.Stream.Key))
+	words, err := redis.Values(s.store.Do("XINFO", "STREAM", s.spec.Stream.Key))
 	if err != nil {
 		return found, err
 	}
@@ -164,13 +162,15 @@ func (s *stream) info() (found about, err error) {
 	return found, err
 }
 
-// read returns the steps after a position. It waits for one up to the given time.
+// read returns the steps after a position. It waits for one up to the given time. What a store may send is
+// limited for each read: the whole stream, with changes that later ones undo, may be larger than its facts.
 func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step, next string, err error) {
+	s.store.replies.renew()
 	arguments := []any{"COUNT", entriesAtOnce}
 	if wait > 0 {
 		arguments = append(arguments, "BLOCK", wait.Milliseconds())
 	}
-	reply, err := redis.Values(s.connection.Do("XREAD", append(arguments, "STREAMS", s.spec.Stream.Key, position)...))
+	reply, err := redis.Values(s.store.Do("XREAD", append(arguments, "STREAMS", s.spec.Stream.Key, position)...))
 	if errors.Is(err, redis.ErrNil) {
 		return nil, position, nil
 	}
@@ -230,46 +230,4 @@ func stepOf(entry any) (id string, step catalog.Step, err error) {
 	}
 	step.Fact = policy.Fact{Conduit: fields["conduit"], Relation: fields["says"], Arguments: tuple.Values()}
 	return id, step, nil
-}
-
-// replay is the set of facts that results from steps on an empty set.
-type replay struct {
-	standing map[said]bool
-	alike    map[[2]string][]said // by conduit and relation; may contain removed facts
-}
-
-type said struct {
-	conduit, relation string
-	tuple             policy.Tuple
-}
-
-func newReplay() *replay { return &replay{standing: map[said]bool{}, alike: map[[2]string][]said{}} }
-
-func (r *replay) follow(steps []catalog.Step) {
-	for _, step := range steps {
-		one := said{step.Fact.Conduit, step.Fact.Relation, policy.NewTuple(step.Fact.Arguments...)}
-		group := [2]string{one.conduit, one.relation}
-		if step.Verb == catalog.StepReplace {
-			for _, other := range r.alike[group] {
-				delete(r.standing, other)
-			}
-			r.alike[group] = nil
-		}
-		if step.Verb == catalog.StepRemove {
-			delete(r.standing, one)
-			continue
-		}
-		if !r.standing[one] {
-			r.standing[one] = true
-			r.alike[group] = append(r.alike[group], one)
-		}
-	}
-}
-
-func (r *replay) facts() []policy.Fact {
-	facts := make([]policy.Fact, 0, len(r.standing))
-	for one := range r.standing {
-		facts = append(facts, policy.Fact{Conduit: one.conduit, Relation: one.relation, Arguments: one.tuple.Values()})
-	}
-	return facts
 }
