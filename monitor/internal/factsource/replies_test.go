@@ -243,7 +243,8 @@ func TestLargeStreams(t *testing.T) {
 	write := func(op string, number, all int) {
 		for i := range number {
 			tuple := fmt.Sprintf(`["%d%s"]`, i, strings.Repeat("x", all/number))
-			if err := store.Send("XADD", "facts", "*", "op", op, "conduit", "a", "says", "r", "tuple", tuple); err != nil {
+			err := store.Send("XADD", "facts", "*", "op", op, "conduit", "a", "says", "r", "tuple", tuple)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
