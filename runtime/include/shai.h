@@ -347,7 +347,7 @@ SHAI_API int shai_accept(struct shai_session *session);
  *   EACCES and others  the monitor refused, EACCES for a wrong signature; the session
  *                      stays CONNECTED, and the monitor decides whether the user may
  *                      try again
- *   EINVAL             principal is empty or contains a line break
+ *   EINVAL             principal is empty, contains a line break or is not UTF-8
  *   ENAMETOOLONG       principal is longer than SHAI_NAME_MAX - 1 bytes
  *   ENOTCONN           the session is not CONNECTED
  *   EPROTO             the answer is malformed; the session is BROKEN
@@ -437,6 +437,7 @@ SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduit
  *   EACCES       the policies forbid it, or the conduit has no type
  *   EBADMSG      the content is not in the form of the type: shai_reason() names the line
  *   ENOENT       the pipeline has no such conduit
+ *   EINVAL       unknown flags, nothing to add, or SHAI_WRITE_REPLACE in a log
  *   EFBIG        the conduit would become longer than its type allows
  *   EIO, ENOSPC  it could not be written
  *   EAGAIN       the task has too many writes under way

@@ -18,6 +18,7 @@
 #include "exchange.h"
 #include "failure.h"
 #include "shai.h"
+#include "shai_text.h"
 
 #define DEFAULT_TIMEOUT_MILLISECONDS 10000
 
@@ -264,9 +265,9 @@ shai_authenticate(struct shai_session *session, const char *principal,
 
 	if (session->state != SHAI_SESSION_CONNECTED)
 		return shai_fail(ENOTCONN, "authentication: the session is not waiting for a user");
-	if (principal[0] == '\0' || strchr(principal, '\n') != NULL)
-		return shai_fail(
-		    EINVAL, "authentication: the principal's name is empty or has a line break");
+	if (principal[0] == '\0' || strchr(principal, '\n') != NULL || !shai_text_valid(principal))
+		return shai_fail(EINVAL, "authentication: the principal's name is empty, has a "
+					 "line break or is not UTF-8");
 	memset(&request, 0, sizeof(request));
 	if (shai_encode_text(request.principal, sizeof(request.principal), principal) != 0)
 		return shai_fail(ENAMETOOLONG, "authentication: principal is longer than %d bytes",

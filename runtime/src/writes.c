@@ -9,6 +9,7 @@
 #include "exchange.h"
 #include "failure.h"
 #include "shai.h"
+#include "shai_text.h"
 
 /* Not on the stack: that of a sealed worker's session is small. */
 static struct {
@@ -17,7 +18,7 @@ static struct {
 } request;
 
 static int
-check(const struct shai_session *session, size_t size)
+check(const struct shai_session *session, const char *conduit, size_t size, uint32_t flags)
 {
 	if (session != NULL && session->state != SHAI_SESSION_BOUND)
 		return shai_fail(ENOTCONN, "write: the session is not bound to a user");
@@ -26,6 +27,10 @@ check(const struct shai_session *session, size_t size)
 	if (size > SHAI_CONTENT_MAX)
 		return shai_fail(EMSGSIZE, "write: %zu bytes; at most %d are written at once", size,
 		    SHAI_CONTENT_MAX);
+	if ((flags & ~SHAI_WRITE_REPLACE) != 0)
+		return shai_fail(EINVAL, "write: unknown flags 0x%x", flags & ~SHAI_WRITE_REPLACE);
+	if (!shai_text_valid(conduit))
+		return shai_fail(ENOENT, "write: no conduit has a name that is not UTF-8");
 	return 0;
 }
 
@@ -58,7 +63,7 @@ shai_write(struct shai_session *session, const char *conduit, const void *conten
 	bool broken = true;
 	int result;
 
-	if (check(session, size) != 0)
+	if (check(session, conduit, size, flags) != 0)
 		return -1;
 	memset(&request.head, 0, sizeof(request.head));
 	if (shai_encode_text(request.head.conduit, sizeof(request.head.conduit), conduit) != 0)

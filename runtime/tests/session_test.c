@@ -172,6 +172,7 @@ refused_authentication_may_be_repeated(struct fake_monitor *fake, size_t variant
 	EXPECT(shai_authenticate(&session, name, signature) == -1 && errno == ENAMETOOLONG);
 	EXPECT(shai_authenticate(&session, "", signature) == -1 && errno == EINVAL);
 	EXPECT(shai_authenticate(&session, "a\nb", signature) == -1 && errno == EINVAL);
+	EXPECT(shai_authenticate(&session, "a\xff", signature) == -1 && errno == EINVAL);
 	refusal = fake_bound(fake, 0, 0);
 	refusal.head.status = EACCES;
 	strcpy(refusal.head.reason, "wrong signature");

@@ -100,6 +100,13 @@ what_cannot_be_written_is_not_asked_for(struct fake_monitor *fake, size_t varian
 		       errno == EMSGSIZE);
 	if (variant == 3)
 		EXPECT(shai_write(&session, name, content, 1, 0) == -1 && errno == ENAMETOOLONG);
+	if (variant == 4)
+		EXPECT(
+		    shai_write(&session, "/support/\xff", content, 1, 0) == -1 && errno == ENOENT);
+	if (variant == 5)
+		EXPECT(shai_write(&session, CONDUIT, content, 1, SHAI_WRITE_REPLACE << 1) == -1 &&
+		       errno == EINVAL);
+	EXPECT(session.state != SHAI_SESSION_BROKEN);
 	EXPECT(recv(fake->socket, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
 }
 
@@ -132,7 +139,7 @@ a_spoiled_answer_breaks_the_session(struct fake_monitor *fake, size_t variant)
 
 RUN(content_goes_to_the_monitor, 6)
 RUN(a_transfer_may_come_before_the_answer, 1)
-RUN(what_cannot_be_written_is_not_asked_for, 4)
+RUN(what_cannot_be_written_is_not_asked_for, 6)
 RUN(a_spoiled_answer_breaks_the_session, 7)
 
 int
