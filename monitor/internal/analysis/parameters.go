@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
 
@@ -92,6 +93,9 @@ func (p *Parameter) value(principal string, facts policy.Facts, now time.Time) (
 		return "", fmt.Errorf("parameter %s has several values: more than one fact %s; remove all but one", p.Name, form)
 	case argument(said[0]) == "":
 		return "", fmt.Errorf("parameter %s has an empty value by the fact %s; correct the fact", p.Name, form)
+	case !wire.IsText(argument(said[0])): // no record could name the instance
+		return "", fmt.Errorf("parameter %s has a value with a NUL, or one that is not UTF-8, by the fact %s; correct the fact",
+			p.Name, form)
 	}
 	return argument(said[0]), nil
 }

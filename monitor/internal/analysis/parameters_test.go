@@ -43,6 +43,7 @@ func TestDerive(t *testing.T) {
 	facts := said{
 		"alice": {policy.String("editor")}, "bob": nil, "carol": {policy.String("editor"), policy.String("chief")},
 		"dave": {policy.Integer(3)}, "erin": {policy.String("")}, "frank": {policy.String("x"), policy.String("x")},
+		"grace": {policy.String("a\x00b")}, "heidi": {policy.String("a\xff")},
 	}
 	at := shiftStart.Add(33*time.Hour + 59*time.Minute)
 	for _, test := range []struct {
@@ -59,6 +60,10 @@ func TestDerive(t *testing.T) {
 		{"carol", at, "", `parameter role has several values: more than one fact "employees" says role("carol", V); remove all but one`},
 		{"dave", at, "worker(dave, 3, 2026-01-02T08:00:00Z, 2026-01-02T00:00:00Z)", ""},
 		{"erin", at, "", `parameter role has an empty value by the fact "employees" says role("erin", V); correct the fact`},
+		{"grace", at, "", `parameter role has a value with a NUL, or one that is not UTF-8, by the fact ` +
+			`"employees" says role("grace", V); correct the fact`},
+		{"heidi", at, "", `parameter role has a value with a NUL, or one that is not UTF-8, by the fact ` +
+			`"employees" says role("heidi", V); correct the fact`},
 		{"frank", at, "worker(frank, x, 2026-01-02T08:00:00Z, 2026-01-02T00:00:00Z)", ""},
 	} {
 		values, err := working().Derive("worker", test.user, "", facts, test.now)

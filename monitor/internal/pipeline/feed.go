@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -209,7 +210,8 @@ func regionRecord(entry regionEntry) supervision.Region {
 		Region: entry.region}
 }
 
-// tellSets tells of all sets that are in force, and of no other.
+// tellSets tells of all sets that are in force, and of no other. One of which it cannot tell does not
+// end the others' sessions.
 func (v *supervised) tellSets() error {
 	v.pipeline.mu.Lock()
 	sets := make([]*capabilitySet, 0, len(v.pipeline.sets))
@@ -218,7 +220,10 @@ func (v *supervised) tellSets() error {
 	}
 	v.pipeline.mu.Unlock()
 	for _, holds := range sets {
-		if err := v.tellSet(holds, 0); err != nil {
+		switch err := v.tellSet(holds, 0); {
+		case errors.Is(err, errUntold):
+			v.pipeline.logUntold(holds, err)
+		case err != nil:
 			return err
 		}
 	}

@@ -106,8 +106,7 @@ func (p *Pipeline) Publish(access analysis.Access) bool {
 	}
 	for _, v := range p.supervised {
 		if err := v.tellSet(holds, supervision.SetLive); err != nil {
-			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
-				"error", err)
+			p.logUntold(holds, err)
 		}
 	}
 	for _, s := range p.sessions.live() {
@@ -176,10 +175,14 @@ func every(*capabilitySet) bool { return true }
 func (p *Pipeline) tellChanged(holds *capabilitySet) {
 	for _, v := range p.supervised {
 		if err := v.tellSet(holds, 0); err != nil {
-			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
-				"error", err)
+			p.logUntold(holds, err)
 		}
 	}
+}
+
+func (p *Pipeline) logUntold(holds *capabilitySet, err error) {
+	p.services.Logger.Error("a supervisor is not told of an instance; logins of its user are refused", "pipeline", p.name,
+		"instance", holds.subject.Instance, "error", err)
 }
 
 // tellForgotten tells the supervisors of a set that is no longer in force. Called with

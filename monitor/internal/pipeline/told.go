@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -93,15 +95,20 @@ func (v *supervised) tellInForce(instance string) error {
 	return v.tellSet(holds, 0)
 }
 
+// errUntold is why logins of one instance are refused. Those of others go on.
+var errUntold = errors.New("the supervisor cannot be told of the instance")
+
 // tellSet tells of one set, if a session of this task can have it. The supervisor decides on
 // logins that wait again, even if it has the set: what the decision depends on may have
-// changed. A supervisor that cannot be told forgets the former set. flags are SetLive or 0.
+// changed. A supervisor that cannot be told forgets the former set. flags are SetLive or 0. The
+// error wraps [errUntold] if the supervisor can be told of other sets.
 func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 	if !v.serves(holds) || v.pipeline.isOutdated(holds, time.Now()) {
 		return nil // sessions of another instance have the same user and region
 	}
 	record, err := v.recordOf(holds)
 	record.Flags |= flags
+	ofOne := err != nil
 	if err == nil {
 		v.mu.Lock()
 		key := v.keyOf(holds)
@@ -112,9 +119,13 @@ func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
 		v.mu.Unlock()
 		err = v.to.Send(record)
+		ofOne = errors.Is(err, supervision.ErrNotEncoded)
 	}
 	if err != nil {
 		v.tellForgotten(holds, "")
+	}
+	if ofOne {
+		return fmt.Errorf("%w: %w", errUntold, err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@
 package pipeline
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -95,4 +96,35 @@ func TestAnswersBringNoFormerSet(t *testing.T) {
 	defer p.feeding.Unlock()
 	p.must(v.tellInForce("worker(alice, de)"))
 	expectTold(t, to, "of a set that is not in force")
+}
+
+// A supervisor goes on without an instance of which it cannot be told, and refuses the logins of its users: when it
+// begins, when the set comes into force, and when a bundle is applied.
+func TestSupervisorsGoOnWithoutAnInstance(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	of := *p.setOf("worker(bob, de)")
+	of.subject.Instance = "worker(a\x00b)"
+	p.sets["worker(bob, de)"] = &of
+	v, to := superviseBare(t, p)
+	hasOnlyAlice := func(when string) {
+		t.Helper()
+		if _, has := to.Set("worker(alice, de)"); !has {
+			t.Errorf("%s, the supervisor has no set of the other user", when)
+		}
+		if len(v.inUse()) != 1 {
+			t.Errorf("%s, %d sets are in use", when, len(v.inUse()))
+		}
+	}
+	hasOnlyAlice("at the beginning")
+	p.feeding.Lock()
+	p.tellChanged(&of)
+	if err := v.tellSets(); err != nil {
+		t.Errorf("all sets are told again: %v", err)
+	}
+	if err := v.tellSet(&of, 0); !errors.Is(err, errUntold) || !strings.Contains(err.Error(), "is not UTF-8 text") {
+		t.Errorf("got %v", err)
+	}
+	p.feeding.Unlock()
+	hasOnlyAlice("afterwards")
 }

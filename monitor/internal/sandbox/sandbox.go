@@ -211,7 +211,8 @@ const (
 type Supervisor interface {
 	// Send sends a record, with copies of the files. Records keep their order. After an
 	// error, which includes that the supervisor has not read for 10 seconds, the task is
-	// being ended.
+	// being ended; but a set that cannot be encoded ([supervision.ErrNotEncoded]) is not sent,
+	// and the task goes on: without a set, sessions ask.
 	Send(record supervision.Record, files ...*os.File) error
 }
 

@@ -71,8 +71,10 @@ func newSupervisor(spec Spec, program string) (*supervisor, parent, error) {
 func (s *supervisor) Send(record supervision.Record, files ...*os.File) error {
 	text, err := supervision.Encode(record)
 	if err != nil {
-		_ = s.control.CloseWrite() // ends the task, which has not been told something
-		return err
+		if _, isSet := record.(supervision.Set); !isSet {
+			_ = s.control.CloseWrite() // ends the task, which has not been told something
+		}
+		return err //nolint:wrapcheck // names the record
 	}
 	descriptors := make([]int, len(files))
 	for i, file := range files {

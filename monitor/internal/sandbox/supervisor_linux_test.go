@@ -287,6 +287,16 @@ func TestSupervisorThatIsNotTold(t *testing.T) {
 	<-task.Done()
 }
 
+// TestSetThatCannotBeTold: it is an error, and the task goes on for the users of other sets.
+func TestSetThatCannotBeTold(t *testing.T) {
+	_, sessions, _ := serving(t, "serve-for-ever", 1)
+	supervisor := <-sessions.begun
+	if err := supervisor.Send(supervision.Set{Instance: "worker(a\x00b)"}); !errors.Is(err, supervision.ErrNotEncoded) {
+		t.Errorf("got %v", err)
+	}
+	check(t, supervisor.Send(supervision.Mode{Mode: wire.ModeShai}))
+}
+
 // TestSupervisedMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing of a task with
 // sessions behind, also if its supervisor is stopped.
 func TestSupervisedMonitorDies(t *testing.T) {

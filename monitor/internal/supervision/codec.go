@@ -8,15 +8,16 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 	"unicode/utf8"
+
+	"shai.dev/monitor/internal/wire"
 )
 
 // headerSize is that of type, version and size, which begin each record.
 const headerSize = 8
 
 // Encode makes a record's bytes. It fails if a text or a list does not fit, or could not
-// be decoded again.
+// be decoded again. The error wraps [ErrNotEncoded].
 func Encode(record Record) ([]byte, error) {
 	encoder := encoder{bytes: make([]byte, headerSize)}
 	encoder.structure(reflect.ValueOf(record))
@@ -24,7 +25,7 @@ func Encode(record Record) ([]byte, error) {
 		encoder.fail("%d bytes, at most %d fit a record", len(encoder.bytes), MaxRecord)
 	}
 	if encoder.err != nil {
-		return nil, fmt.Errorf("encode %T: %w", record, encoder.err)
+		return nil, fmt.Errorf("%w of type %T: %w", ErrNotEncoded, record, encoder.err)
 	}
 	binary.LittleEndian.PutUint16(encoder.bytes, uint16(record.Type()))
 	binary.LittleEndian.PutUint16(encoder.bytes[2:], Version)
@@ -124,7 +125,7 @@ func (e *encoder) text(field reflect.StructField, text string) {
 	case len(text) >= size:
 		e.fail("%s is %d bytes, at most %d fit", field.Name, len(text), size-1)
 		return
-	case strings.ContainsRune(text, 0) || !utf8.ValidString(text):
+	case !wire.IsText(text):
 		e.fail("%s %q is not UTF-8 text without NUL", field.Name, text)
 	}
 	e.bytes = append(append(e.bytes, text...), make([]byte, size-len(text))...)

@@ -109,6 +109,9 @@ const (
 // ErrMalformed is wrapped by every decoding error. The supervisor is then to be ended.
 var ErrMalformed = errors.New("malformed control record")
 
+// ErrNotEncoded is wrapped by every encoding error.
+var ErrNotEncoded = errors.New("no control record")
+
 // Record is a record without its header. Its fields are those of the header file, in their
 // order. Tags describe what Go's types do not say: text is the size of a text's field, and
 // count names the slice that follows the record and whose length, at most max, the field is.

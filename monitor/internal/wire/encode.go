@@ -161,7 +161,7 @@ func (e *encoder) text(field []byte, name, text string) {
 	switch {
 	case len(text) >= len(field):
 		e.fail("%s is %d bytes, at most %d fit", name, len(text), len(field)-1)
-	case strings.ContainsRune(text, 0) || !utf8.ValidString(text):
+	case !IsText(text):
 		e.fail("%s %q is not UTF-8 text without NUL", name, text)
 	}
 	copy(field, text)
@@ -173,11 +173,12 @@ func (e *encoder) fail(format string, arguments ...any) {
 	}
 }
 
+// IsText reports whether a text can be in a record, if it is short enough.
+func IsText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
 // IsName reports whether a text can be the name of a principal, a region or an instance in
 // a record.
-func IsName(text string) bool {
-	return text != "" && len(text) < NameMax && utf8.ValidString(text) && !strings.ContainsRune(text, 0)
-}
+func IsName(text string) bool { return text != "" && len(text) < NameMax && IsText(text) }
 
 // Shorten returns a name that fits a field of NameMax bytes: the name itself, or its
 // beginning and a hash that tells it from others that begin alike.
