@@ -65,7 +65,8 @@ func TestSessionsGoOnBesideAValueOfNoName(t *testing.T) {
 		return []api.Fact{{Conduit: "employees", Says: "role",
 			Tuple: policy.NewTuple(policy.String("alice"), policy.String(value))}}
 	}
-	result, err := p.monitor.ChangeFacts(context.Background(), api.FactChange{Add: about(unnameable), Remove: about("editor")})
+	change := api.FactChange{Add: about(unnameable), Remove: about("editor")}
+	result, err := p.monitor.ChangeFacts(context.Background(), change)
 	if err != nil || result.SessionsReset != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}

@@ -74,7 +74,7 @@ func (s *supervisor) Send(record supervision.Record, files ...*os.File) error {
 		if _, isSet := record.(supervision.Set); !isSet {
 			_ = s.control.CloseWrite() // ends the task, which has not been told something
 		}
-		return err //nolint:wrapcheck // names the record
+		return err
 	}
 	descriptors := make([]int, len(files))
 	for i, file := range files {
