@@ -18,6 +18,7 @@ from loadgen.stacks import launcher, light, manifests
 from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import Supervisor
 from loadgen.tests.harness import ROOT
+from testing.cluster import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +70,12 @@ def patched(pipeline: dict[str, Any], patch: Path, directory: Path) -> dict[str,
     """Return what kubectl makes of a pipeline with a JSON patch."""
     file = directory / "unpatched.yaml"
     file.write_text(yaml.safe_dump(pipeline))
-    command = ["kubectl", "patch", "--local", "-f", file, "--type", "json", "--patch-file", patch, "-o", "yaml"]
-    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    where = ["--local", "-f", str(file), "--patch-file", str(patch)]
+    made = subprocess.run(
+        [PROGRAM, "kubectl", "patch", "--type", "json", "-o", "yaml", *where],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     found: dict[str, Any] = yaml.safe_load(made.stdout)
     return found

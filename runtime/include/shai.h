@@ -486,11 +486,15 @@ SHAI_API int shai_choices(struct shai_session *session, uint32_t conduit, struct
  *
  * Returns 0 when the policy is in force, with *reason empty. Or returns -1 with errno, and nothing
  * has changed. *reason says why, in words for the user; it is empty unless the monitor said so:
- *   EACCES       as in shai_choices, or the policy is not offered, or the signature is not the
- * user's signature of this choice ESTALE       the nonce that was signed is of no use any more:
- * something was chosen meanwhile, or the content is new. Call shai_choices again EIO          the
- * choice could not be stored ENAMETOOLONG policy is longer than SHAI_POLICY_MAX - 1 bytes ENOTCONN,
- * EOPNOTSUPP, EPROTO, ECONNRESET   as in shai_choices
+ *   EACCES        as in shai_choices, or the policy is not offered, or the signature is not the
+ *                 user's signature of this choice for the document as it is now: it also is not
+ *                 when something was chosen since shai_choices, or the content is new
+ *   ESTALE        something was chosen, or the content changed, while the monitor decided
+ *   EIO           the choice could not be stored
+ *   ENAMETOOLONG  policy is longer than SHAI_POLICY_MAX - 1 bytes
+ *   ENOTCONN, EOPNOTSUPP, EPROTO, ECONNRESET  as in shai_choices
+ *
+ * After EACCES and ESTALE, call shai_choices before the next attempt.
  */
 SHAI_API int shai_choose(struct shai_session *session, uint32_t conduit, const char *policy,
     const unsigned char signature[SHAI_SIGNATURE_SIZE], char reason[SHAI_REASON_MAX]);
