@@ -37,7 +37,7 @@ _HEARD_SECONDS = 0.25
 _LOOK_SECONDS = 1.0
 _BACKLOG = 128
 _ANSWER_SECONDS = 10.0
-"""At the end, how long those who have asked may still be answered."""
+"""At the end, how long those who are connected may still ask and be answered."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -79,38 +79,49 @@ class Connections:
         """Those with a request that is being answered."""
         self._since: dict[_Connection, float] = {}
         """Since when each has had no request."""
+        self._new: set[object] = set()
+        """Those that have not been answered yet."""
         self._answered = asyncio.Event()
 
     @asynccontextmanager
     async def serve(self, listening: Iterable[socket.socket]) -> AsyncIterator[None]:
-        """Accept connections while the context lasts; then answer those who have asked, and close the sockets."""
+        """Accept connections while the context lasts; then answer those who are connected, and close the sockets."""
         await self._runner.setup()
-        tasks = [asyncio.create_task(self._close_idle(), name="idle")]
+        idle, accepting = asyncio.create_task(self._close_idle(), name="idle"), list[asyncio.Task[None]]()
         with contextlib.ExitStack() as stack:
             try:
                 for one in listening:
                     stack.enter_context(one)
                     one.settimeout(0)
-                    tasks.append(asyncio.create_task(self._accept(one), name="accept"))
+                    accepting.append(asyncio.create_task(self._accept(one), name="accept"))
                 yield
             finally:
-                for task in (*tasks, *self._joining):
-                    task.cancel()
-                await asyncio.gather(*tasks, *self._joining, return_exceptions=True)
+                await _cancelled(*accepting)
+                await self._answer_last()
+                await _cancelled(idle, *self._joining)
                 await self._runner.cleanup()
 
+    async def _answer_last(self) -> None:
+        """Answer each of those once who are connected and have had no answer: there is nobody else for them to ask."""
+        self._once = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                while self._joining or not self._new.isdisjoint(self._open()):
+                    self._answered.clear()
+                    await self._answered.wait()
+
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listening)
-                with contextlib.ExitStack() as closing:
-                    closing.callback(accepted.close)
-                    await self._room()
-                    joining = asyncio.create_task(self._admit(accepted), name="handshake")
-                    closing.pop_all()
+                await _readable(listening)
+                await self._room()
+                # Nothing is awaited from here on: whoever has been accepted is served, even if this task is cancelled.
+                accepted, _ = listening.accept()
+                joining = asyncio.create_task(self._admit(accepted), name="handshake")
                 self._joining[joining] = time.monotonic()
                 joining.add_done_callback(self._joined)
+            except BlockingIOError:  # another process with this socket was faster
+                continue
             except OSError as error:  # no descriptors or memory, or the client has gone already
                 _LOGGER.warning("cannot accept a connection: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -133,6 +144,7 @@ class Connections:
                 )
                 closing.pop_all()
                 self._since[connection] = time.monotonic()
+                self._new.add(connection)
 
     async def _room(self) -> None:
         """Wait until another connection has room."""
@@ -169,6 +181,8 @@ class Connections:
             for connection, since in self._since.items():
                 if connection not in self._asking and now - since >= _IDLE_SECONDS:
                     _abort(connection)
+            self._new.intersection_update(self._since)
+            self._answered.set()  # some have gone by themselves
 
     def _open(self) -> list[_Connection]:
         return self._runner.server.connections if self._runner.server is not None else []
@@ -176,6 +190,7 @@ class Connections:
     @web.middleware
     async def _served(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._asking.add(request.protocol)
+        self._new.discard(request.protocol)
         try:
             response = await handler(request)
             if self._once or len(self._open()) >= MOST:
@@ -186,6 +201,24 @@ class Connections:
             self._asking.discard(request.protocol)
             self._since[request.protocol] = time.monotonic()
             self._answered.set()
+
+
+async def _readable(listening: socket.socket) -> None:
+    """Wait until somebody connects."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    loop.add_reader(listening, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(listening)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _abort(connection: _Connection) -> None:

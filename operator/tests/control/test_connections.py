@@ -8,6 +8,8 @@ import contextlib
 import errno
 import os
 import resource
+import socket
+import ssl
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -19,19 +21,20 @@ import pytest
 from aiohttp import web
 
 from shai_operator.control import connections, descriptors
+from shai_operator.control.authority import ServerTLS
 from shai_operator.control.connections import Connections
 from shai_operator.metrics import counted
+from shai_operator.providers import authority
 from testing.waiting import until_async
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 SAID = (b"", b"GET / HTTP/1.1\r\nHost:")
 """Nothing, and half a request."""
 
 
-def made() -> tuple[Connections, asyncio.Event]:
+def made(tls: Callable[[], ssl.SSLContext] | None = None) -> tuple[Connections, asyncio.Event]:
     """Return what serves /, /long, which fits no buffer, and /slow, which is answered when the event is set."""
     go = asyncio.Event()
 
@@ -47,7 +50,7 @@ def made() -> tuple[Connections, asyncio.Event]:
 
     application = web.Application()
     application.add_routes([web.get("/", answer), web.get("/slow", slow), web.get("/long", long)])
-    return Connections(application, counted.SCRAPES_REJECTED), go
+    return Connections(application, counted.SCRAPES_REJECTED, tls=tls), go
 
 
 @asynccontextmanager
@@ -163,15 +166,15 @@ async def test_the_last_answer_counts_and_not_the_beginning(monkeypatch: pytest.
 
 async def test_after_an_error_others_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.01)
-    loop, errors = asyncio.get_running_loop(), [OSError(errno.EMFILE, "too many descriptors")] * 3
-    accept = loop.sock_accept
+    errors = [OSError(errno.EMFILE, "too many descriptors")] * 3
+    accept = socket.socket.accept
 
-    async def failing(listening: socket.socket) -> tuple[socket.socket, object]:
+    def failing(listening: socket.socket) -> tuple[socket.socket, object]:
         if errors:
             raise errors.pop()
-        return await accept(listening)
+        return accept(listening)
 
-    monkeypatch.setattr(loop, "sock_accept", failing)
+    monkeypatch.setattr(socket.socket, "accept", failing)
     async with serving(made()[0]) as port:
         answer = asyncio.create_task(get(port))
         await until_async(answer.done, "it is answered", seconds=5.0)
@@ -230,3 +233,43 @@ async def test_who_has_just_come_is_heard_before_another_takes_the_place(monkeyp
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             assert (await another.readline()).startswith(b"HTTP/1.1 200")
         writer.close()
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_who_is_connected_when_it_ends_is_answered_once(tmp_path: Path, *, encrypted: bool) -> None:
+    """The kernel has accepted it, so nobody else would answer."""
+    root = authority.create()
+    server = ServerTLS(root, "127.0.0.1", tmp_path).context if encrypted else None
+    client = ssl.create_default_context(cadata=root.certificate) if encrypted else None
+    (served, _), serve = made(server), contextlib.AsyncExitStack()
+    port = await serve.enter_async_context(serving(served))
+    with socket.create_connection(("127.0.0.1", port)) as early:
+        await until_async(lambda: served._joining or served._new, "it has been accepted")  # noqa: SLF001
+        ending = asyncio.create_task(serve.aclose())
+        await until_async(lambda: served._once, "the end has begun")  # noqa: SLF001
+        host = "127.0.0.1" if encrypted else None
+        reader, writer = await asyncio.open_connection(sock=early, ssl=client, server_hostname=host)
+        writer.write(asked("") * 2)
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 1
+        await ending
+        writer.close()
+
+
+@pytest.mark.usefixtures("patient")
+async def test_whose_answer_is_known_is_not_waited_for() -> None:
+    served, _ = made()
+    async with contextlib.AsyncExitStack() as clients:
+        async with serving(served) as port:
+            (idle,) = await clients.enter_async_context(opened(port, 1, asked("")))
+            assert (await idle.readline()).startswith(b"HTTP/1.1 200")
+            await until_async(lambda: not served._asking, "it has been answered")  # noqa: SLF001
+        await closed(idle)
+
+
+async def test_who_has_not_asked_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_ANSWER_SECONDS", 0.05)
+    async with contextlib.AsyncExitStack() as clients:
+        async with serving(made()[0]) as port:
+            (idle,) = await clients.enter_async_context(opened(port, 1, b""))
+        await closed(idle)
