@@ -2,7 +2,7 @@
 
 package policy
 
-// The codes of errors in a policy's text.
+// The codes of errors in a policy's text, or of a text that cannot be read.
 const (
 	CodeSyntax           Code = "syntax"
 	CodeLimit            Code = "limit"
@@ -17,6 +17,7 @@ const (
 	CodeMissing          Code = "missing-policy"
 	CodeUnsupplied       Code = "unsupplied"
 	CodeRelation         Code = "relation"
+	CodeUnreadable       Code = "unreadable-file"
 )
 
 // The codes of warnings about a policy's text.

@@ -23,6 +23,7 @@ var codes = []codeInfo{
 	{CodeMissing, SeverityError, "a policy that is included does not exist"},
 	{CodeUnsupplied, SeverityError, "nobody supplies the value that a predicate asks for"},
 	{CodeRelation, SeverityError, "a relation has another number or other types of arguments than a fact source declares"},
+	{CodeUnreadable, SeverityError, "a file of a directory that is examined cannot be read"},
 	{CodeUnusedParameter, SeverityWarning, "no clause uses the parameter"},
 	{CodeNeverEqual, SeverityWarning, "values of different types are compared: they are never equal, and never in an order"},
 	{CodeNeverHolds, SeverityWarning, "the clause can never hold"},

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,8 +34,8 @@ func (p *program) policyLintCommand() *cobra.Command {
 		Long: `Examine policy files (.pol) and the policies of manifests (.yaml, .yml, .json), the
 current directory if none is named. Of a directory, all these files are examined together:
 policies may include each other, and are compared with the relations that FactSources declare
-and with the names of tasks. Every finding is shown at once, with its place and a remedy.
-The exit code is 1 if there is an error (with --strict, also for a warning).`,
+and with the names of tasks. Every finding is shown at once, with its place and a remedy;
+a file of a directory that cannot be read is one. The exit code is 1 if there is an error (with --strict, also for a warning).`,
 		Example: `  shai policy lint
   shai policy lint friends.pol crds/examples/syse
   shai policy lint --output json policies/`,
@@ -63,7 +64,7 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 	if err != nil {
 		return linted{}, nil, err
 	}
-	result := linted{Files: len(given.texts), Diagnostics: []policy.Diagnostic{}}
+	result := linted{Files: len(given.texts) + len(given.unread), Diagnostics: append([]policy.Diagnostic{}, given.unread...)}
 	set := manifest.Parse(given.manifests...)
 	result.Policies = set.Count("Policy")
 	report, err := set.Report()
@@ -94,74 +95,89 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 
 // policySources are the files that commands about policies are given.
 type policySources struct {
-	policies  []string          // names of policy files, in order
-	manifests []manifest.Source // in order
-	texts     map[string]string // of all
+	policies  []string            // names of policy files, in order
+	manifests []manifest.Source   // in order
+	texts     map[string]string   // of all
+	unread    []policy.Diagnostic // of files in directories that cannot be read
 }
 
-// readPolicies reads policy files and manifests; of a directory, all of both.
+// readPolicies reads policy files and manifests; of a directory, all of both. A file that is named and cannot
+// be read is an error, one that a directory has is a finding.
 func (p *program) readPolicies(paths []string) (policySources, error) {
 	given := policySources{texts: map[string]string{}}
 	for _, path := range paths {
-		names := []string{path}
-		var manifests []string
-		about, err := os.Stat(path)
-		switch {
-		case path == "-":
-			names, manifests = nil, []string{path}
-		case err != nil:
-			return given, fmt.Errorf("read policies: %w", err)
-		case about.IsDir():
-			if names, manifests, err = policySourcesIn(path); err != nil {
+		if about, err := os.Stat(path); path != "-" && err == nil && about.IsDir() {
+			if err := p.readDirectory(&given, path); err != nil {
 				return given, err
 			}
-		case filepath.Ext(path) != ".pol":
-			names, manifests = nil, []string{path}
-		}
-		if len(names)+len(manifests) == 0 {
-			return given, fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", path)
-		}
-		for _, name := range names {
-			text, err := plainfile.ReadStart(name, policy.MaxText)
-			if err != nil {
-				return given, fmt.Errorf("read policy: %w", err)
-			}
-			if _, twice := given.texts[name]; !twice {
-				given.policies = append(given.policies, name)
-			}
-			given.texts[name] = string(text)
-		}
-		sources, err := manifest.Read(p.stdin, manifests...)
-		if err != nil {
+		} else if err := p.readOne(&given, path); err != nil {
 			return given, err
-		}
-		for _, source := range sources {
-			if _, twice := given.texts[source.Name]; !twice {
-				given.manifests = append(given.manifests, source)
-			}
-			given.texts[source.Name] = source.Text
 		}
 	}
 	return given, nil
 }
 
-// policySourcesIn lists the policy files and the manifests of a directory.
-func policySourcesIn(directory string) (policies, manifests []string, err error) {
+// readDirectory reads the policy files and the manifests of a directory.
+func (p *program) readDirectory(given *policySources, directory string) error {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read policies: %w", err)
+		return fmt.Errorf("read policies: %w", err)
 	}
+	found := false
 	for _, entry := range entries {
 		name := filepath.Join(directory, entry.Name())
-		switch {
-		case entry.IsDir():
-		case filepath.Ext(name) == ".pol":
-			policies = append(policies, name)
-		case manifest.IsManifest(entry.Name()):
-			manifests = append(manifests, name)
+		if entry.IsDir() || filepath.Ext(name) != policyFile && !manifest.IsManifest(entry.Name()) {
+			continue
+		}
+		found = true
+		if err := p.readOne(given, name); err != nil {
+			given.unread = append(given.unread, unreadable(name, err))
 		}
 	}
-	return policies, manifests, nil
+	if !found {
+		return fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", directory)
+	}
+	return nil
+}
+
+// policyFile is how names of policy files end.
+const policyFile = ".pol"
+
+// readOne reads a policy file, a manifest, or standard input, which is a manifest.
+func (p *program) readOne(given *policySources, name string) error {
+	if filepath.Ext(name) == policyFile {
+		text, err := plainfile.ReadStart(name, policy.MaxText)
+		if err != nil {
+			return fmt.Errorf("read policy: %w", err)
+		}
+		if _, twice := given.texts[name]; !twice {
+			given.policies = append(given.policies, name)
+		}
+		given.texts[name] = string(text)
+		return nil
+	}
+	sources, err := manifest.Read(p.stdin, name)
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		if _, twice := given.texts[source.Name]; !twice {
+			given.manifests = append(given.manifests, source)
+		}
+		given.texts[source.Name] = source.Text
+	}
+	return nil
+}
+
+// unreadable is the finding about a file of a directory that cannot be read.
+func unreadable(name string, err error) policy.Diagnostic {
+	found := policy.Diagnostic{Severity: policy.SeverityError, Code: policy.CodeUnreadable, File: name,
+		Message: fmt.Sprintf("the file cannot be read: %v", err), Remedy: "make it readable, or remove it"}
+	about, failed := os.Lstat(name)
+	if failed == nil && about.Mode().Type() == os.ModeSymlink && errors.Is(err, os.ErrNotExist) {
+		found.Message, found.Remedy = "the symbolic link leads to no file", "correct the link, or remove it"
+	}
+	return found
 }
 
 func printLinted(w io.Writer, result linted, texts map[string]string) {

@@ -59,9 +59,9 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser) error {
 func (s *Server) methods() handler.Map {
 	return handler.Map{
 		"initialize":                 handler.New(s.initialize),
-		"initialized":                handler.New(func(context.Context) error { return nil }),
-		"shutdown":                   handler.New(func(context.Context) (any, error) { s.done.Store(true); return nil, nil }),
-		"exit":                       handler.New(s.exit),
+		"initialized":                func(context.Context, *jrpc2.Request) (any, error) { return nil, nil },
+		"shutdown":                   s.shutdown,
+		"exit":                       s.exit,
 		"textDocument/didOpen":       handler.New(s.didOpen),
 		"textDocument/didChange":     handler.New(s.didChange),
 		"textDocument/didSave":       handler.New(s.didSave),
@@ -81,14 +81,21 @@ func (s *Server) methods() handler.Map {
 	}
 }
 
+// shutdown and exit have no parameters. Those that an editor sends all the same are not looked at: it would
+// otherwise be refused to leave.
+func (s *Server) shutdown(context.Context, *jrpc2.Request) (any, error) {
+	s.done.Store(true)
+	return nil, nil
+}
+
 // exit ends the server. The editor may send it twice.
-func (s *Server) exit(context.Context) error {
+func (s *Server) exit(context.Context, *jrpc2.Request) (any, error) {
 	select {
 	case <-s.left:
 	default:
 		close(s.left)
 	}
-	return nil
+	return nil, nil
 }
 
 func (s *Server) initialize(_ context.Context, params initializeParams) (initializeResult, error) {

@@ -338,6 +338,31 @@ func TestTheServerEndsInOrder(t *testing.T) {
 	}
 }
 
+// shutdown and exit have no parameters, which editors write in several ways.
+func TestTheServerEndsWhateverParametersAreSent(t *testing.T) {
+	for _, params := range []string{``, `,"params":null`, `,"params":{}`, `,"params":[]`} {
+		input, editor := io.Pipe()
+		output, answers := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(t.Context(), input, answers) }()
+		messages := channel.LSP(output, editor)
+		if err := messages.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"shutdown"` + params + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := messages.Recv()
+		if err != nil || string(answer) != `{"jsonrpc":"2.0","id":1,"result":null}` {
+			t.Errorf("%s: %s, %v", params, answer, err)
+		}
+		if err := messages.Send([]byte(`{"jsonrpc":"2.0","method":"exit"` + params + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", params, err)
+		}
+		_ = editor.Close()
+	}
+}
+
 // The server ends with exit, and with its context, although the input stays open.
 func TestTheServerEndsThoughInputStaysOpen(t *testing.T) {
 	input, editor := io.Pipe()
