@@ -41,7 +41,7 @@ func (c *Change) Principals() []string {
 	var names []string
 	for _, facts := range [][]policy.Fact{c.Added, c.Removed} {
 		for _, fact := range facts {
-			if fact.Conduit == knownfacts.Population && fact.Relation == knownfacts.Key && len(fact.Arguments) > 0 {
+			if knownfacts.IsKey(fact) && len(fact.Arguments) > 0 {
 				names = append(names, fact.Arguments[0].Text())
 			}
 		}

@@ -114,3 +114,26 @@ func TestStatementsThatTheMonitorCannotUse(t *testing.T) {
 		}
 	}
 }
+
+// What the monitor could not use is refused from stores, too.
+func TestFetchedFactsThatTheMonitorCannotUse(t *testing.T) {
+	store, socket := startStore(t)
+	do(t, store, "SADD", "nets:de", "10.0.0.0/8")
+	fails(t, opened(t, keysOf(socket, manifest.FactKeys{Pattern: "nets:{region}", Conduit: "regions", Says: "prefix"}),
+		Login{}), "", `"regions" says prefix: expected a network and its region`)
+
+	network := func(op, text, region string) string {
+		return do(t, store, "XADD", "facts", "*", "op", op, "conduit", "regions", "says", "prefix", "tuple",
+			fmt.Sprintf("[%q, %q]", text, region))
+	}
+	network("add", "10.0.0.0/8", "de")
+	network("add", "10.0.0.0/8", "us")
+	network("remove", "10.0.0.0/8", "de")
+	source := opened(t, streamOf(socket), Login{})
+	got, position := whole(t, source)
+	if len(got) != 1 {
+		t.Errorf("a network that moves: %v", got)
+	}
+	wrong := network("add", "10.0.0.0", "de")
+	fails(t, source, position, fmt.Sprintf(`entry %s: "regions" says prefix: "10.0.0.0" is no network`, wrong))
+}

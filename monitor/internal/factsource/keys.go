@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
@@ -57,13 +58,14 @@ func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 	}
 	defer connection.release()
 	var facts []policy.Fact
+	var known knownfacts.Checker
 	for i, one := range k.spec.Keys {
 		found, err := scan(connection, k.patterns[i])
 		for len(found) > 0 && err == nil {
 			count := min(batch, len(found))
 			before := len(facts)
 			if facts, err = members(connection, found[:count], one, k.patterns[i], facts); err == nil {
-				err = k.check(facts[before:])
+				err = k.check(facts[before:], &known)
 			}
 			found = found[count:]
 		}
@@ -74,11 +76,14 @@ func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 	return Update{Whole: &catalog.Fetched{Facts: facts}}, nil
 }
 
-// check compares facts with what the source declares.
-func (k *keys) check(facts []policy.Fact) error {
+// check compares facts with what the source declares, and with what the monitor can use.
+func (k *keys) check(facts []policy.Fact, known *knownfacts.Checker) error {
 	for _, fact := range facts {
-		err := k.declared.Check(fact.Conduit, fact.Relation, policy.NewTuple(fact.Arguments...))
-		if err != nil {
+		tuple := policy.NewTuple(fact.Arguments...)
+		if err := k.declared.Check(fact.Conduit, fact.Relation, tuple); err != nil {
+			return err
+		}
+		if err := known.Check(fact.Conduit, fact.Relation, tuple); err != nil {
 			return err
 		}
 	}

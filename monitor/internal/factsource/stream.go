@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
 )
@@ -189,7 +190,7 @@ func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step
 	for _, entry := range entries {
 		id, step, err := stepOf(entry)
 		if err == nil && step.Verb != catalog.StepRemove {
-			err = s.declared.Check(step.Fact.Conduit, step.Fact.Relation, policy.NewTuple(step.Fact.Arguments...))
+			err = s.check(step.Fact)
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("entry %s: %w; correct the stream's writer, and delete the entry (XDEL)",
@@ -198,6 +199,16 @@ func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step
 		steps, next = append(steps, step), id
 	}
 	return steps, next, nil
+}
+
+// check compares a fact with what the source declares, and with what the monitor can use. It is not compared with
+// others: a writer may add a network's next region before it removes the last one, and there is none in between.
+func (s *stream) check(fact policy.Fact) error {
+	tuple := policy.NewTuple(fact.Arguments...)
+	if err := s.declared.Check(fact.Conduit, fact.Relation, tuple); err != nil {
+		return err
+	}
+	return new(knownfacts.Checker).Check(fact.Conduit, fact.Relation, tuple)
 }
 
 // stepOf reads an entry.

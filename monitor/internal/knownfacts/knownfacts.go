@@ -47,6 +47,12 @@ func PublicKey(text string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
+// IsRegion reports whether a fact gives a network its region.
+func IsRegion(fact policy.Fact) bool { return fact.Conduit == Regions && fact.Relation == Prefix }
+
+// IsKey reports whether a fact gives a principal its public key.
+func IsKey(fact policy.Fact) bool { return fact.Conduit == Population && fact.Relation == Key }
+
 // Checker checks facts that are written together. The zero Checker has seen none.
 type Checker struct {
 	regions map[netip.Prefix]string

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"shai.dev/monitor/internal/bug"
+	"shai.dev/monitor/policy"
 )
 
 // Bundle is a set of objects that fit together, immutable and identified by its content.
@@ -20,6 +21,7 @@ type Bundle struct {
 	enforced  []*Policy // by name
 	canonical []byte
 	hash      string
+	around    policy.Surroundings
 }
 
 // Over merges the objects of s into those of a bundle: an object of the same kind and

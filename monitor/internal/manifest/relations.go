@@ -92,17 +92,31 @@ func (d Declared) speaks(conduit, says string) error {
 // CheckFact reports how a fact that comes from no source contradicts what the sources declare about its
 // relation.
 func (b *Bundle) CheckFact(conduit, says string, tuple policy.Tuple) error {
+	var elsewhere error
 	for _, source := range b.FactSources() {
 		for _, relation := range source.Spec.Relations {
 			if relation.Name != says {
 				continue
 			}
-			if problem := relation.compiled("FactSource " + source.Metadata.Name).Check(tuple); problem != "" {
+			name := "FactSource " + source.Metadata.Name
+			if problem := relation.compiled(name).Check(tuple); problem != "" {
 				return fmt.Errorf("%q says %s: %s", conduit, says, problem)
 			}
+			if source.Spec.Declared().speaks(conduit, says) == nil {
+				return nil // sources that declare it have the same types
+			}
+			elsewhere = fmt.Errorf("%q says %s: %s declares other conduits for relation %s; add this one to their "+
+				"patterns, or correct the fact", conduit, says, name, says)
 		}
 	}
-	return nil
+	return elsewhere
+}
+
+// Undeclared reports that no source declares the relation of a fact, though all of them declare theirs: then
+// policies are checked as if there were no others.
+func (b *Bundle) Undeclared(says string) bool {
+	_, known := b.around.Relations[says]
+	return b.around.Complete && !known
 }
 
 // relations checks the declarations of a source, and its inline facts against them.

@@ -71,6 +71,6 @@ func (s *Set) report(composed bool) (Report, error) {
 	if report.Bundle, err = render(objects); err != nil {
 		return report, err
 	}
-	report.Bundle.enforced = c.enforced(objects)
+	report.Bundle.enforced, report.Bundle.around = c.enforced(objects), c.around
 	return report, nil
 }

@@ -5,12 +5,14 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/knownfacts"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/policy"
@@ -22,30 +24,88 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 	requested := time.Now()
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	if err := m.checkDeclared(change.Add); err != nil {
+	if err := m.checkAdded(change); err != nil {
 		m.metrics.FactsChanged(false)
 		return api.FactResult{}, err
 	}
-	return m.changeFacts(ctx, requested, func(w catalog.Writer) (*catalog.Change, error) {
+	result, err := m.changeFacts(ctx, requested, func(w catalog.Writer) (*catalog.Change, error) {
 		return w.ChangeFacts(factsFrom(change.Remove), factsFrom(change.Add))
 	})
+	if err == nil {
+		result.Warnings = append(result.Warnings, m.undeclared(change.Add)...)
+	}
+	return result, err
 }
 
-// checkDeclared refuses facts that contradict what a FactSource declares about their relation. All of
-// them are named.
-func (m *Monitor) checkDeclared(added []api.Fact) error {
+// checkAdded refuses facts that contradict what a FactSource declares about their relation, or that the monitor
+// could not use. All of them are named.
+func (m *Monitor) checkAdded(change api.FactChange) error {
 	bundle := m.currentBundle()
-	if bundle == nil {
-		return nil
-	}
 	var wrong []error
-	for _, fact := range added {
-		wrong = append(wrong, bundle.CheckFact(fact.Conduit, fact.Says, fact.Tuple))
+	for _, fact := range change.Add {
+		if bundle != nil {
+			wrong = append(wrong, bundle.CheckFact(fact.Conduit, fact.Says, fact.Tuple))
+		}
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return api.Invalid("change facts", "correct the facts, or the declaration in spec.relations", "%v", err)
 	}
+	known := m.knownThen(change)
+	for _, fact := range change.Add {
+		wrong = append(wrong, known.Check(fact.Conduit, fact.Says, fact.Tuple))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return api.Invalid("change facts", "correct the facts, or remove what is in force in their place", "%v", err)
+	}
 	return nil
+}
+
+// knownThen returns a checker that has seen the facts beside which those that a change adds will be: of networks all,
+// of keys those of the same principals.
+func (m *Monitor) knownThen(change api.FactChange) *knownfacts.Checker {
+	removed := map[string]bool{}
+	for _, fact := range factsFrom(change.Remove) {
+		removed[fact.String()] = true
+	}
+	known := new(knownfacts.Checker)
+	asked := map[policy.Value]bool{}
+	for _, fact := range factsFrom(change.Add) {
+		question := policy.Pattern{Conduit: fact.Conduit, Relation: fact.Relation, Arguments: []policy.Value{{}, {}}}
+		switch {
+		case knownfacts.IsRegion(fact):
+		case knownfacts.IsKey(fact) && len(fact.Arguments) > 0:
+			question.Arguments[0] = fact.Arguments[0]
+		default:
+			continue
+		}
+		if asked[question.Arguments[0]] {
+			continue
+		}
+		asked[question.Arguments[0]] = true
+		m.state().Lookup(question, func(standing policy.Fact) bool {
+			if !removed[standing.String()] {
+				// One that is in force goes on, whatever it is.
+				_ = known.Check(standing.Conduit, standing.Relation, policy.NewTuple(standing.Arguments...))
+			}
+			return true
+		})
+	}
+	return known
+}
+
+// undeclared returns warnings about facts whose relation no source declares.
+func (m *Monitor) undeclared(added []api.Fact) (warnings []string) {
+	bundle := m.currentBundle()
+	if bundle == nil {
+		return nil
+	}
+	for _, fact := range factsFrom(added) {
+		if bundle.Undeclared(fact.Relation) && !knownfacts.IsRegion(fact) && !knownfacts.IsKey(fact) {
+			warnings = append(warnings, fmt.Sprintf("%q says %s: no FactSource declares relation %s; if you mean it, declare "+
+				"it in spec.relations of one, otherwise remove the fact", fact.Conduit, fact.Relation, fact.Relation))
+		}
+	}
+	return warnings
 }
 
 // changeFacts changes the catalog's facts and updates everything that depends on them. An

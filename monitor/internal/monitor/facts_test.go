@@ -101,3 +101,65 @@ func TestFactsThatContradictADeclaration(t *testing.T) {
 		t.Errorf("facts as declared: %v", err)
 	}
 }
+
+// What the monitor cannot use has no effect, or the opposite of what was meant, so it is refused as in manifests: also
+// if only facts that are in force contradict it.
+func TestFactsThatTheMonitorCannotUse(t *testing.T) {
+	m, _ := bareMonitor(t)
+	key, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	add := func(facts ...api.Fact) error {
+		_, err := m.ChangeFacts(t.Context(), api.FactChange{Add: facts})
+		return err
+	}
+	if err := add(bareFact("regions", "prefix", "10.0.0.0/8", "de"), bareFact("population", "key", "zoe", key)); err != nil {
+		t.Fatal(err)
+	}
+	before := m.state().Facts()
+	for _, wrong := range []struct {
+		fact api.Fact
+		want string
+	}{
+		{bareFact("friends/alice", "Bad Name", "bob"), `"Bad Name" is no name of a relation`},
+		{bareFact("regions", "prefix", "10.0.0.0", "de"), `"regions" says prefix: "10.0.0.0" is no network`},
+		{bareFact("regions", "prefix", "192.0.2.0/24"), `"regions" says prefix: expected a network and its region`},
+		{bareFact("regions", "prefix", "::ffff:10.0.0.0/104", "us"), `network 10.0.0.0/8 is in region "de", too`},
+		{bareFact("population", "key", "yan", "zz"), `"population" says key: public key "zz" is not an Ed25519 key`},
+		{bareFact("population", "key", "zoe", other), `"zoe" has another key, too`},
+	} {
+		err := add(bareFact("friends/alice", "friend", "zoe"), wrong.fact)
+		var problem *api.Problem
+		if !errors.As(err, &problem) || !strings.Contains(problem.Detail, wrong.want) || problem.Remedy == "" {
+			t.Errorf("%v: %v, want %s", wrong.fact, err, wrong.want)
+		}
+	}
+	if after := m.state().Facts(); after != before {
+		t.Errorf("%d facts, %d before what was refused", after, before)
+	}
+	if _, err := m.ChangeFacts(t.Context(), api.FactChange{
+		Remove: []api.Fact{bareFact("regions", "prefix", "10.0.0.0/8", "de"), bareFact("population", "key", "zoe", key)},
+		Add:    []api.Fact{bareFact("regions", "prefix", "10.0.0.0/8", "us"), bareFact("population", "key", "zoe", other)},
+	}); err != nil {
+		t.Errorf("facts in the place of others: %v", err)
+	}
+}
+
+// A relation that no source declares is probably misspelt, but may be one that only requests state.
+func TestUndeclaredFacts(t *testing.T) {
+	m, _ := bareMonitor(t)
+	friend := "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: circles}\n" +
+		"spec: {inline: [], relations: [{name: circle, conduits: ['circles/{user}'], arguments: [{name: who}]}]}\n"
+	applyBare(t, m, friend)
+	_, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{bareFact("circle/bob", "circle", "carol")}})
+	if err == nil || !strings.Contains(err.Error(),
+		`"circle/bob" says circle: FactSource circles declares other conduits for relation circle; add this one to`) {
+		t.Errorf("a fact of another conduit than declared: %v", err)
+	}
+	for relation, warnings := range map[string]int{"circle": 0, "circel": 1} {
+		done, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{
+			bareFact("circles/bob", relation, "carol"), bareFact("regions", "prefix", "192.0.2.0/24", "de")}})
+		if err != nil || len(done.Warnings) != warnings ||
+			warnings > 0 && !strings.Contains(done.Warnings[0], "no FactSource declares relation circel; if you mean it, declare") {
+			t.Errorf("%s: %q, %v", relation, done.Warnings, err)
+		}
+	}
+}
