@@ -19,6 +19,9 @@
  *	write CONDUIT CONTENT      shai_write: "written" or "error E reason". In CONTENT \n is a
  *	                           line break, @NOW and @LATER are times
  *	replace CONDUIT CONTENT    the same, with SHAI_WRITE_REPLACE
+ *	choices ID                 "offered CONDUIT NONCE | POLICY IN FORCE | POLICY | ..." or
+ *				   "error E reason"
+ *	choose ID HEX POLICY       pass a signed choice on: "chosen" or "error E reason"
  *	mode                       the session's mode
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
@@ -168,6 +171,8 @@ static const struct {
     {"push", probe_push},
     {"write", probe_write},
     {"replace", probe_replace},
+    {"choices", probe_choices},
+    {"choose", probe_choose},
     {"mode", answer_mode},
     {"session", answer_session},
     {"remember", probe_remember},

@@ -43,6 +43,13 @@ void probe_replace(char *rest);
 int probe_write_content(
     struct shai_session *by, const char *conduit, const char *text, uint32_t flags);
 
+/* Reads a signature in hexadecimal; digits that are not there are zeros. hex may be NULL. */
+void probe_signature(const char *hex, uint8_t signature[SHAI_SIGNATURE_SIZE]);
+
+/* worker_choices.c: which policy a session's user chooses. */
+void probe_choices(char *rest);
+void probe_choose(char *rest);
+
 /* worker_remains.c: what a session could leave to the next one, or take from it. */
 void probe_remember(char *rest);
 void probe_recall(char *rest);

@@ -12,13 +12,20 @@
 #include "probe_worker.h"
 
 void
+probe_signature(const char *hex, uint8_t signature[SHAI_SIGNATURE_SIZE])
+{
+	memset(signature, 0, SHAI_SIGNATURE_SIZE);
+	for (size_t i = 0; hex != NULL && i < SHAI_SIGNATURE_SIZE && strlen(hex) >= 2 * i + 2; i++)
+		sscanf(hex + 2 * i, "%2hhx", &signature[i]);
+}
+
+void
 probe_authenticate(char *rest)
 {
 	const char *name = strtok(rest, " "), *hex = strtok(NULL, " ");
-	uint8_t signature[SHAI_SIGNATURE_SIZE] = {0};
+	uint8_t signature[SHAI_SIGNATURE_SIZE];
 
-	for (size_t i = 0; hex != NULL && i < sizeof(signature) && strlen(hex) >= 2 * i + 2; i++)
-		sscanf(hex + 2 * i, "%2hhx", &signature[i]);
+	probe_signature(hex, signature);
 	if (shai_authenticate(&session, name == NULL ? "" : name, signature) == -1)
 		answer_error(shai_reason());
 	else
