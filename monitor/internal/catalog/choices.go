@@ -117,6 +117,18 @@ func permits(choices []Choice, by string, reference Reference) bool {
 	return false
 }
 
+// Check decides on a principal's choice for the item. It fails with ErrOutdated if the nonce is not
+// the item's, and with ErrNotPermitted.
+func (i Item) Check(by string, reference Reference, withNonce string) error {
+	switch {
+	case !hmac.Equal([]byte(i.Nonce), []byte(withNonce)):
+		return ErrOutdated
+	case !permits(i.Choices, by, reference):
+		return ErrNotPermitted
+	}
+	return nil
+}
+
 // checkChoices refuses choices that could not be made.
 func (r *ruleset) checkChoices(p pattern.Pattern, rule Rule) error {
 	for _, one := range rule.Choices {
@@ -219,11 +231,11 @@ func (c *Catalog) Choose(name, by string, reference Reference, withNonce string)
 		if err != nil {
 			return err
 		}
-		if !ok || !hmac.Equal([]byte(item.Nonce), []byte(withNonce)) {
+		if !ok {
 			return ErrOutdated
 		}
-		if !permits(item.Choices, by, reference) {
-			return ErrNotPermitted
+		if err := item.Check(by, reference, withNonce); err != nil {
+			return err
 		}
 		stored, err := storedChoice(d.tx, name)
 		if err != nil {

@@ -42,11 +42,21 @@ func itemPolicy(conduit string, item catalog.Item) api.ItemPolicy {
 }
 
 // ChoosePolicy implements [api.Service]. For sessions that begin, the choice is one step, like a
-// change of facts.
+// change of facts. Whatever is refused is refused before it waits for other changes: anybody's task
+// can ask.
 func (m *Monitor) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	if result, _, err := m.checkChoice(request); err != nil {
+		m.recordChoice(request, result, err)
+		return result, err
+	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	result, err := m.choosePolicy(ctx, request)
+	m.recordChoice(request, result, err)
+	return result, err
+}
+
+func (m *Monitor) recordChoice(request api.ChoiceRequest, result api.ChoiceResult, err error) {
 	event := audit.Event{Kind: audit.Document, Principal: request.Principal, Operation: "choose",
 		Pipeline: result.Pipeline, Conduit: request.Conduit, Policy: request.Policy, Allowed: err == nil,
 		Reason: "before: " + result.Before}
@@ -54,30 +64,44 @@ func (m *Monitor) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (
 		event.Kind, event.Reason = audit.Denial, err.Error()
 	}
 	m.record(event)
-	return result, err
 }
 
-func (m *Monitor) choosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+// checkChoice decides on a choice by the state of this moment, and returns the policy that it names.
+func (m *Monitor) checkChoice(request api.ChoiceRequest) (api.ChoiceResult, catalog.Reference, error) {
 	item, ok := m.catalog.Item(request.Conduit)
 	if !ok {
-		return api.ChoiceResult{}, noItem(request.Conduit)
+		return api.ChoiceResult{}, catalog.Reference{}, noItem(request.Conduit)
 	}
 	result := api.ChoiceResult{ItemPolicy: itemPolicy(request.Conduit, item), Before: item.Policy.String()}
 	if err := m.verifyChoice(result.Pipeline, request); err != nil {
+		return result, catalog.Reference{}, err
+	}
+	chosen := chosenPolicy(item, request)
+	if err := item.Check(request.Principal, chosen, request.Nonce); err != nil {
+		return result, catalog.Reference{}, refusedChoice(item, request, err)
+	}
+	return result, chosen, nil
+}
+
+// choosePolicy checks a choice again, because keys, bundle and document may have changed while it has
+// waited. Called with changing held.
+func (m *Monitor) choosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	result, chosen, err := m.checkChoice(request)
+	if err != nil {
 		return result, err
 	}
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
-	change, err := m.catalog.Choose(request.Conduit, request.Principal, chosenPolicy(item, request), request.Nonce)
+	change, err := m.catalog.Choose(request.Conduit, request.Principal, chosen, request.Nonce)
 	if err != nil && !errors.Is(err, catalog.ErrView) {
-		return result, refusedChoice(item, request, err)
+		return result, err
 	}
 	defer m.outdate()()
 	result.SessionsReset, err = m.followMove(ctx, change)
 	if err != nil {
 		m.logger.Error("the monitor decides on a document when it is read", "conduit", request.Conduit, "error", err)
 	}
-	if item, ok = m.catalog.Item(request.Conduit); ok {
+	if item, ok := m.catalog.Item(request.Conduit); ok {
 		result.ItemPolicy = itemPolicy(request.Conduit, item)
 	}
 	return result, nil

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/waiting"
+	"shai.dev/monitor/internal/wire"
+)
+
+// alices is alice's signed choice for her diary, as it is now.
+func (s choosingSession) alices(policy string, change func(*api.ChoiceRequest)) api.ChoiceRequest {
+	s.t.Helper()
+	request := api.ChoiceRequest{Conduit: diary, Principal: "alice", Policy: policy, Nonce: s.offer(s.id(diary)).Nonce}
+	change(&request)
+	signature := ed25519.Sign(pipelinetest.Key("alice"), api.SignedChoice("bare", request))
+	request.Signature = hex.EncodeToString(signature)
+	return request
+}
+
+func asIs(*api.ChoiceRequest) {}
+
+// A choice that is refused does not wait for other changes, and so holds up neither its session nor
+// whoever changes something. One that can be made waits for its turn.
+func TestRefusedChoicesWaitForNothing(t *testing.T) {
+	alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
+	forged := alice.alices(asSecret, asIs)
+	forged.Policy = asDropbox
+	tests := []struct {
+		name, want string
+		request    api.ChoiceRequest
+	}{
+		{"no document", "it is no document", alice.alices(asSecret, func(r *api.ChoiceRequest) { r.Conduit = "/none" })},
+		{"another policy than was signed", noSignature, forged},
+		{"as the document was", "something else was chosen",
+			alice.alices(asSecret, func(r *api.ChoiceRequest) { r.Nonce = strings.Repeat("0", 64) })},
+		{"not offered", "does not let", alice.alices("open()", asIs)},
+	}
+	good := alice.alices(asSecret, asIs)
+	made := make(chan error, 1)
+	func() {
+		alice.m.changing.Lock()
+		defer alice.m.changing.Unlock()
+		go func() {
+			_, err := alice.m.ChoosePolicy(t.Context(), good)
+			made <- err
+		}()
+		for _, test := range tests {
+			refused := make(chan error, 1)
+			go func() {
+				_, err := alice.m.ChoosePolicy(t.Context(), test.request)
+				refused <- err
+			}()
+			waiting.Until(t, test.name+" is refused", func() bool { return len(refused) == 1 })
+			if err := <-refused; err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", test.name, err, test.want)
+			}
+		}
+		if status, reason := alice.chooses(wire.Choose{Conduit: alice.id(diary), Policy: asSecret}); status != "EACCES" {
+			t.Errorf("without a signature: %s %s", status, reason)
+		}
+		if len(made) > 0 {
+			t.Errorf("a choice is made in the middle of another change: %v", <-made)
+		}
+		alice.inForce(diary, asDiary)
+	}()
+	if err := <-made; err != nil {
+		t.Error(err)
+	}
+	alice.inForce(diary, asSecret)
+	recorded := recordsOf(t, alice.m, "choose")
+	if len(recorded) != len(tests)+2 || recorded[len(tests)+1].Kind != audit.Document {
+		t.Errorf("%+v", recorded)
+	}
+}
+
+// A choice that has waited is decided on by what is in force then.
+func TestChoicesAreCheckedAgain(t *testing.T) {
+	public := func(name string) string {
+		return hex.EncodeToString(pipelinetest.Key(name).Public().(ed25519.PublicKey))
+	}
+	for name, test := range map[string]struct {
+		change func(manifest string) string
+		want   string
+	}{
+		"nothing has changed": {func(manifest string) string { return manifest }, ""},
+		"another key": {func(manifest string) string {
+			return strings.Replace(manifest, public("alice"), public("carol"), 1)
+		}, noSignature},
+		"no choices": {func(manifest string) string {
+			before, rest, _ := strings.Cut(manifest, "          choices:\n")
+			for strings.HasPrefix(rest, "            - {by:") {
+				_, rest, _ = strings.Cut(rest, "\n")
+			}
+			return before + rest
+		}, `does not let "alice" choose`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
+			request := alice.alices(asSecret, asIs)
+			if _, _, err := alice.m.checkChoice(request); err != nil {
+				t.Fatal(err)
+			}
+			applyBare(t, alice.m, test.change(choosingManifest("lazy")))
+			alice.m.changing.Lock()
+			defer alice.m.changing.Unlock()
+			_, err := alice.m.choosePolicy(t.Context(), request)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+			alice.inForce(diary, map[bool]string{true: asSecret, false: asDiary}[test.want == ""])
+		})
+	}
+}
