@@ -15,6 +15,7 @@
 #include "stand_in.h"
 
 #define DIGITS "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ODD_DIGITS "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 #define SIGNATURE DIGITS DIGITS
 #define PRIVATE "private(owner: \"alice\")"
 #define CHOICE "{\"policy\":\"private(owner: \\\"alice\\\")\",\"signature\":\"" SIGNATURE "\"}"
@@ -105,37 +106,55 @@ a_refused_choice_is_told(void **state)
 	assert_true(response.close);
 }
 
+#define SHAPE "the body is not {\\\"policy\\\": text, \\\"signature\\\": 128 hexadecimal digits}"
+#define SIZE "the policy is empty or too long"
+#define DIGIT "the signature is not 128 hexadecimal digits"
+
 static void
 malformed_choices_go_nowhere(void **state)
 {
-	static const char *const bodies[] = {
-	    "",
-	    "[]",
-	    "{\"policy\":\"private()\"}",
-	    "{\"signature\":\"" SIGNATURE "\"}",
-	    "{\"policy\":1,\"signature\":\"" SIGNATURE "\"}",
-	    "{\"policy\":\"\",\"signature\":\"" SIGNATURE "\"}",
-	    "{\"policy\":\"a\\u0000b\",\"signature\":\"" SIGNATURE "\"}",
-	    "{\"policy\":\"private()\",\"signature\":\"" DIGITS "\"}",
-	    "{\"policy\":\"private()\",\"signature\":\"" SIGNATURE "00\"}",
-	    "{\"policy\":\"private()\",\"signature\":\"x" DIGITS DIGITS "\"}",
-	    "{\"policy\":\"a()\",\"policy\":\"b()\",\"signature\":\"" SIGNATURE "\"}",
+	static const struct {
+		const char *body, *wrong;
+	} malformed[] = {
+	    {"", SHAPE},
+	    {"[]", SHAPE},
+	    {"{\"policy\":\"private()\"}", SHAPE},
+	    {"{\"signature\":\"" SIGNATURE "\"}", SHAPE},
+	    {"{\"policy\":1,\"signature\":\"" SIGNATURE "\"}", SHAPE},
+	    {"{\"policy\":\"private()\",\"signature\":7}", SHAPE},
+	    {"{\"policy\":\"a\\u0000b\",\"signature\":\"" SIGNATURE "\"}", SHAPE},
+	    {"{\"policy\":\"a()\",\"policy\":\"b()\",\"signature\":\"" SIGNATURE "\"}", SHAPE},
+	    {CHOICE "{}", SHAPE},
+	    {"{\"policy\":\"\",\"signature\":\"" SIGNATURE "\"}", SIZE},
+	    {"{\"policy\":\"private()\",\"signature\":\"" DIGITS "\"}", DIGIT},
+	    {"{\"policy\":\"private()\",\"signature\":\"" SIGNATURE "00\"}", DIGIT},
+	    {"{\"policy\":\"private()\",\"signature\":\"x" DIGITS ODD_DIGITS "\"}", DIGIT},
+	    {"{\"policy\":\"private()\",\"signature\":\"" DIGITS ODD_DIGITS "x\"}", DIGIT},
 	};
+	char answer[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+		send_choice(malformed[i].body);
+		snprintf(answer, sizeof answer, "{\"error\":\"choose a policy: %s\"}\n",
+		    malformed[i].wrong);
+		answered(400, answer);
+		assert_string_equal(stand_in.chosen, "");
+	}
+}
+
+static void
+a_policy_has_a_greatest_length(void **state)
+{
 	char longest[SHAI_POLICY_MAX + 256];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
-		send_choice(bodies[i]);
-		if (response.status != 400)
-			fail_msg("%d for %s", response.status, bodies[i]);
-	}
-	for (int extra = 0; extra < 2; extra++) {
+	for (int extra = 1; extra >= 0; extra--) {
 		snprintf(longest, sizeof longest, "{\"signature\":\"%s\",\"policy\":\"%0*d\"}",
 		    SIGNATURE, SHAI_POLICY_MAX - 1 + extra, 7);
-		assert_string_equal(stand_in.chosen, "");
 		send_choice(longest);
 		assert_int_equal(response.status, extra == 0 ? 200 : 400);
-		stand_in.chosen[0] = '\0';
+		assert_int_equal(stand_in.chosen[0] == '\0', extra);
 	}
 }
 
@@ -148,6 +167,7 @@ main(void)
 	    cmocka_unit_test_setup(a_choice_is_passed_on, begin),
 	    cmocka_unit_test_setup(a_refused_choice_is_told, begin),
 	    cmocka_unit_test_setup(malformed_choices_go_nowhere, begin),
+	    cmocka_unit_test_setup(a_policy_has_a_greatest_length, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

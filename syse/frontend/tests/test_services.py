@@ -54,6 +54,9 @@ def test_a_click_on_what_may_not_be_read_is_not_remembered(start: Callable[..., 
         ("POST", "/click?id=999", 403),
         ("GET", "/click?id=1", 405),
         ("GET", "/policy", 400),
+        ("GET", "/policy?id=", 400),
+        ("GET", "/policy?id=-1", 400),
+        ("GET", "/policy?id=4294967303", 400),
         ("POST", "/policy?id=x", 400),
         ("POST", "/policy?id=1", 400),
         ("DELETE", "/policy?id=1", 405),
@@ -129,13 +132,19 @@ def test_nothing_may_be_chosen_where_nothing_is_offered(start: Callable[..., Fro
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_choice_needs_a_login_and_sys_es_own_page(front_end: FrontEnd, method: str) -> None:
+def test_a_choice_needs_a_login_and_sys_es_own_page(start: Callable[..., FrontEnd], method: str) -> None:
+    front_end = start(mode=AUDIT, workers=1)
+    friends, private = 'friends(owner: "alice")', 'private(owner: "alice")'
+    front_end.offers[7] = ("/corpus/friends/alice/1.txt", [friends, private])
+    body = choice(private) if method == "POST" else None
     with front_end.client() as client:
-        assert client.json(method, "/policy?id=7")[0] == 401
+        assert client.json(method, "/policy?id=7", body)[0] == 401
         assert client.login("alice")[0] == 200
-        assert client.ask(method, "/policy?id=7", Sec_Fetch_Site="cross-site")[0] == 403
-        body = choice("private()")
-        assert client.ask(method, "/policy?id=7", body, Sec_Fetch_Site="cross-site")[0] == 403
+        for site in ("cross-site", "whatever"):
+            status, answer = client.ask(method, "/policy?id=7", body, Sec_Fetch_Site=site)
+            assert (status, b"another site's page" in answer) == (403, True)
+        assert front_end.offers[7][1] == [friends, private]
+        assert client.ask(method, "/policy?id=7", body, Sec_Fetch_Site="same-origin")[0] == 200
 
 
 def test_the_support_writes_its_entry_first(start: Callable[..., FrontEnd]) -> None:
