@@ -67,6 +67,12 @@ func TestLint(t *testing.T) {
 		{`policy p(output) { read :- sKeyIs("a"), cKindIs(output). }`,
 			"error ambiguous-name 1:49-1:55 `output` is a parameter of the policy, and a word that cKindIs knows, expected one meaning; rename the parameter, or write \"output\" for the word"},
 		{`policy p(output) { read :- sKeyIs(output), cKindIs("output"). }`, ""},
+		{"policy p(output) includes k(output) { }\npolicy k(kind) { read :- sKeyIs(\"a\"), cKindIs(kind). }",
+			"error ambiguous-name 1:29-1:35 `output` is a parameter of the policy, and a word that cKindIs knows, expected one meaning; rename the parameter, or write \"output\" for the word"},
+		{"policy p(output) includes m(output) { }\npolicy m(kind) includes k(kind) { }\n" +
+			"policy k(kind) { read :- sKeyIs(\"a\"), cKindIs(kind). }",
+			"error ambiguous-name 1:29-1:35 `output` is a parameter of the policy, and a word that cKindIs knows, expected one meaning; rename the parameter, or write \"output\" for the word"},
+		{`policy p(output) includes library/private(output) { }`, ""},
 		{`policy p(kind) { read :- sKeyIs("a"), cKindIs(kind). }`, ""},
 		{`update :- sKeyIs("count"). read :- sKeyIs("indexer").`,
 			"warning task-name 1:11-1:26 \"count\" is a task; a task without a user is the principal \"task/count\"; write sKeyIs(\"task/count\")"},

@@ -5,7 +5,7 @@ package policy
 import "slices"
 
 // substitution copies clauses with arguments in place of parameters. What is copied stands where
-// the include stands.
+// the include stands, an argument where the include has it.
 type substitution struct {
 	parameters []string
 	arguments  []termSyntax
@@ -82,8 +82,9 @@ func (s *substitution) term(term termSyntax, words []string) termSyntax {
 	replaced := term
 	if term.form == nameTerm {
 		if i := slices.Index(s.parameters, term.name); i >= 0 {
-			replaced = s.arguments[i]
-		} else if slices.Contains(words, term.name) {
+			return s.arguments[i]
+		}
+		if slices.Contains(words, term.name) {
 			replaced = termSyntax{form: constantTerm, value: String(term.name)}
 		}
 	}
