@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +91,7 @@ func (p *program) analyze(ctx context.Context, request api.AnalyzeRequest, lates
 		_, err = io.WriteString(p.stdout, result.Mermaid)
 		return err
 	}
-	return p.print(result, func(w io.Writer) { printAnalysis(w, result) })
+	return p.print(result, func(w io.Writer) { printAnalysis(w, result, true) })
 }
 
 // progress returns a function that draws a line that overwrites itself. It draws on a
@@ -113,7 +115,8 @@ func (p *program) endProgress() {
 	}
 }
 
-func printAnalysis(w io.Writer, a api.Analysis) {
+// printAnalysis prints what an analysis has found. complete says that it knew all facts: which users there are.
+func printAnalysis(w io.Writer, a api.Analysis, complete bool) {
 	fmt.Fprintf(w, "pipeline %s, bundle %d: %s in %s, %s, %s\n\n", a.Pipeline, a.Bundle,
 		counted(a.Conduits, "conduit"), counted(a.Classes, "class"), counted(a.Instances, "instance"),
 		time.Duration(a.DurationMicroseconds)*time.Microsecond)
@@ -123,7 +126,7 @@ func printAnalysis(w io.Writer, a api.Analysis) {
 			grouped(one.Granted), grouped(one.Refused), grouped(one.Undecided)})
 	}
 	table(w, rows)
-	fmt.Fprintf(w, "\n%s of the expected accesses are granted: they need no monitor.\n", share(a.Granted, a.Expected))
+	printShare(w, a, complete)
 	if a.Refused > 0 {
 		fmt.Fprintf(w, "\nrefused by policies: %s\n", grouped(a.Refused))
 		for _, one := range a.Accesses {
@@ -167,9 +170,42 @@ func printWarning(w io.Writer, warning api.Warning) {
 	}
 }
 
+// printShare prints the share of the expected accesses that is granted, if there is something of which it is one.
+func printShare(w io.Writer, a api.Analysis, complete bool) {
+	idle := withoutInstances(a)
+	switch {
+	case len(idle) > 0 && !complete:
+		fmt.Fprintf(w, "\n%s, so there is no share of the expected accesses to print:\n"+
+			"name the directory that has the facts about users with --data, or give these with --facts\n", noInstance(idle))
+		return
+	case len(idle) > 0:
+		fmt.Fprintf(w, "\n%s: none of their accesses is counted.\n", noInstance(idle))
+	}
+	if a.Expected == 0 {
+		fmt.Fprintf(w, "\nno access is expected\n")
+		return
+	}
+	fmt.Fprintf(w, "\n%s of the expected accesses are granted: they need no monitor.\n", share(a.Granted, a.Expected))
+}
+
+// withoutInstances lists the tasks of which no instance is expected. One of which none can start has a warning.
+func withoutInstances(a api.Analysis) (tasks []string) {
+	for _, one := range a.Accesses {
+		cannotStart := func(w api.Warning) bool { return w.Task == one.Task && w.Access == "" }
+		if one.Instances == 0 && !slices.Contains(tasks, one.Task) && !slices.ContainsFunc(a.Warnings, cannotStart) {
+			tasks = append(tasks, one.Task)
+		}
+	}
+	return tasks
+}
+
+func noInstance(tasks []string) string {
+	return "no instance of " + strings.Join(tasks, " and of ") + " is known"
+}
+
 // share returns a percentage, which is 100 only if nothing is missing.
 func share(part, whole uint64) string {
-	if whole == 0 || part == whole {
+	if part == whole {
 		return "100 %"
 	}
 	return fmt.Sprintf("%.2f %%", min(99.99, 100*float64(part)/float64(whole)))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,14 +41,18 @@ func (p *program) analyzeOffline(ctx context.Context, flags offlineFlags, drawn 
 		if err != nil {
 			return err
 		}
-		if err := draw(drawn, found, project.Missing, now); err != nil {
+		missing := slices.Clone(project.Missing)
+		for _, task := range withoutInstances(found.Analysis) {
+			missing = append(missing, noInstance([]string{task})+": give the facts about users, with --data or --facts")
+		}
+		if err := draw(drawn, found, missing, now); err != nil {
 			return err
 		}
 		if picture {
 			_, err = io.WriteString(p.stdout, found.Mermaid)
 			return err
 		}
-		return p.print(found, func(w io.Writer) { printAnalysis(w, found.Analysis) })
+		return p.print(found, func(w io.Writer) { printAnalysis(w, found.Analysis, flags.data != "") })
 	})
 }
 

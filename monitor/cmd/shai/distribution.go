@@ -124,7 +124,7 @@ func (p *program) distribute(ctx context.Context, wanted distributionFlags) erro
 	if p.output == "json" {
 		return p.tell(event{Analysis: &report}, "")
 	}
-	return p.print(report, func(w io.Writer) { printAnalysis(w, report) })
+	return p.print(report, func(w io.Writer) { printAnalysis(w, report, true) })
 }
 
 // fromWorkers returns the results of all shards.

@@ -136,6 +136,7 @@ func (p *program) whatCommand() *cobra.Command {
 		Short: "List what a user could access under manifests; needs no monitor",
 		Long: `List the classes of conduits that a user could access if the manifests were in force, in
 each task and region that is expected of the user. All conduits of a class are decided alike.
+NUMBER says how many there are; the files of a directory are not counted, it is given as a whole.
 A task without users is "task/NAME".`,
 		Example: `  shai what -f crds/examples/syse --data /srv/data --principal alice
   shai what -f pipeline.yaml --principal task/count --output json`,
@@ -176,8 +177,12 @@ func printReach(w io.Writer, r offline.Reach) {
 	}
 	rows := [][]string{{"INSTANCE", "ACCESS", "CONDUITS", "POLICY", "NUMBER", "EXAMPLE"}}
 	for _, one := range r.Classes {
-		rows = append(rows, []string{one.Instance, one.Access, one.Conduits, either(one.Policy, "-"),
-			grouped(uint64(one.Members)), either(one.Example, "-")})
+		number, example := "directory", one.Directory
+		if one.Members != nil {
+			number, example = grouped(uint64(*one.Members)), one.Example
+		}
+		rows = append(rows, []string{one.Instance, one.Access, one.Conduits, either(one.Policy, "-"), number,
+			either(example, "-")})
 	}
 	table(w, rows)
 }

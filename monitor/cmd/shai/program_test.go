@@ -109,7 +109,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`\d+ days\b`), "<days>"},
 	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `), "<time> "},
 	{regexp.MustCompile(`[0-9a-f]{64}`), "<hash>"},
-	{regexp.MustCompile(`(?m)^(pipeline diary, .*), \d[0-9.]*[nµm]?s$`), "$1, <duration>"}, // of a real analysis
+	{regexp.MustCompile(`(?m)^(pipeline (?:diary|notes), .*), \d[0-9.]*[nµm]?s$`), "$1, <duration>"}, // of a real analysis
 	{regexp.MustCompile(`go1\.\S+, \w+/\w+`), "<go>"},
 }
 

@@ -150,5 +150,5 @@ func (p *program) importAnalysis(ctx context.Context, pipeline string, paths []s
 	if err != nil {
 		return err
 	}
-	return p.print(report, func(w io.Writer) { printAnalysis(w, report) })
+	return p.print(report, func(w io.Writer) { printAnalysis(w, report, true) })
 }

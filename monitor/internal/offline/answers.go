@@ -154,8 +154,11 @@ type ReachedSort struct {
 	Access   string `json:"access"`
 	Conduits string `json:"conduits"` // name of the set in the pipeline
 	Policy   string `json:"policy,omitempty"`
-	Members  uint32 `json:"members"` // conduits of the class that there are
-	Example  string `json:"example,omitempty"`
+	// Members are the conduits of the class that there are; nil of a directory, whose files are no conduits of
+	// their own.
+	Members   *uint32 `json:"members,omitempty"`
+	Directory string  `json:"directory,omitempty"` // its path, or "several" if the set has more than one
+	Example   string  `json:"example,omitempty"`
 }
 
 // What lists the classes of conduits that a user may access, in each task and region that
@@ -216,7 +219,12 @@ func (p *Project) reached(plan *analysis.Plan, instance analysis.Instance, found
 				continue
 			}
 			one := ReachedSort{Instance: instance.Name(), Access: access.String(),
-				Conduits: strings.TrimPrefix(class.Set, plan.Pipeline+"/"), Policy: class.Policy.String(), Members: class.Members}
+				Conduits: strings.TrimPrefix(class.Set, plan.Pipeline+"/"), Policy: class.Policy.String()}
+			if class.Directory {
+				one.Directory = directoryOf(plan, one.Conduits)
+			} else {
+				one.Members = &class.Members
+			}
 			if class.Representative != 0 {
 				one.Example, _ = p.state.Name(class.Representative)
 			}
@@ -225,16 +233,27 @@ func (p *Project) reached(plan *analysis.Plan, instance analysis.Instance, found
 	}
 	add(policy.Read, found.Reads)
 	add(policy.Write, found.Writes)
+	single := uint32(1)
 	for _, other := range found.Others {
 		access := policy.Read
 		if other.Write {
 			access = policy.Write
 		}
 		list = append(list, ReachedSort{Instance: instance.Name(), Access: access.String(), Conduits: other.Set,
-			Members: 1, Example: other.Conduit})
+			Members: &single, Example: other.Conduit})
 	}
 	slices.SortStableFunc(list, func(a, b ReachedSort) int {
 		return cmp.Or(cmp.Compare(a.Access, b.Access), cmp.Compare(a.Conduits, b.Conduits))
 	})
 	return list
+}
+
+// directoryOf returns the path of a set of conduits that is a directory.
+func directoryOf(plan *analysis.Plan, name string) string {
+	for _, set := range plan.Sets {
+		if set.Name == name && len(set.Paths) == 1 {
+			return set.Paths[0]
+		}
+	}
+	return "several"
 }
