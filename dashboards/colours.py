@@ -37,14 +37,15 @@ _VIOLET, _SAND, _PINK = (
 )  # fmt: skip
 
 TABLE = {
-    # Modes; control is a second installation in mode baseline, paper what was published, by-hand load that no
-    # Benchmark makes.
+    # Modes; control is a second installation in mode baseline, beside mode shai of another version, paper what was
+    # published, by-hand load that no Benchmark makes.
     "modes": {
         "baseline": _GREY,
         "control": _SAND,
         "dynamic": _AMBER,
         "dynamic-lazy": _BROWN,
         "shai": _BLUE,
+        "beside": _GREEN,
         "audit": _PLUM,
         "forked": _OLIVE,
         "process": _TEAL,

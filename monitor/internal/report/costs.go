@@ -34,6 +34,9 @@ func costs(results sources.Results, several bool) figure.Section {
 	section.Figures = []figure.Figure{
 		added(prefix, results), perQuery(prefix, results), throughput(prefix, results), comparison(prefix, results),
 	}
+	if f, found := besideSearches(prefix, results.Beside); found {
+		section.Figures = append(section.Figures, f)
+	}
 	return section
 }
 

@@ -25,6 +25,9 @@ func session(in Input) (figure.Section, *figure.Absent) {
 		}
 		section.Figures = append(section.Figures, phases(prefix, measured), processes(prefix, measured),
 			perSecond(prefix, measured), singles(prefix, measured))
+		if f, found := besideVersion(prefix, measured.Beside); found {
+			section.Figures = append(section.Figures, f)
+		}
 	}
 	for _, samples := range allSamples(in.Given) {
 		if f, found := sliced(samples); found && len(in.Given.Sessions) == 0 {

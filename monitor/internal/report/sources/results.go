@@ -66,7 +66,7 @@ func (t *Throughput) UnmarshalJSON(text []byte) error {
 }
 
 // order is the usual order of what is compared; others follow by name.
-var order = []string{"baseline", "dynamic", "dynamic-lazy", "shai", "audit", "process", "forked", "control"}
+var order = []string{"baseline", "dynamic", "dynamic-lazy", "shai", "beside", "audit", "process", "forked", "control"}
 
 // InOrder returns the names of modes as tables show them.
 func InOrder[V any](modes map[string]V) []string {

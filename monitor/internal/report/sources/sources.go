@@ -40,6 +40,7 @@ type Results struct {
 	AddedPerSession map[string]Estimate `json:"addedPerSession"`
 	Latency         []Latency           `json:"latency"`
 	Notes           []string            `json:"notes"` // what the measurement could not do
+	Beside          *BesideSearches     `json:"beside"`
 	Slices          []Slice             `json:"samples"`
 	Text            []byte              `json:"-"` // as it was given
 }
@@ -69,6 +70,20 @@ type Machine struct {
 	Processor       string `json:"processor"`
 	Cores           int    `json:"cores"`
 	MemoryMegabytes int64  `json:"memoryMegabytes"`
+}
+
+// BesideSearches counts what other tasks did while users searched. A pipeline may have none of them.
+type BesideSearches struct {
+	Support *struct {
+		Read         int64              `json:"read"`   // documents of users
+		Logged       int64              `json:"logged"` // new entries of the log of accesses
+		Refused      int64              `json:"refused"`
+		Milliseconds map[string]float64 `json:"milliseconds"` // an access, by "p50", "p99"
+	} `json:"support"`
+	Interests *struct {
+		Users          int64 `json:"users"`
+		Advertisements int64 `json:"advertisements"`
+	} `json:"interests"`
 }
 
 // Throughput has the figures of all modes at one session length.
@@ -116,9 +131,17 @@ type Sessions struct {
 	Interception       *Estimate            `json:"cpu_us_per_interception"`
 	InterceptionEager  *Estimate            `json:"cpu_us_per_interception_dynamic"`
 	InterceptionLazily *Estimate            `json:"cpu_us_per_interception_dynamic_lazy"`
+	Beside             *Beside              `json:"beside"`
 	Live               *Live                `json:"live"`
 	LiveProcess        *Live                `json:"live_process"`
 	Text               []byte               `json:"-"`
+}
+
+// Beside compares mode shai with that of another version, which was measured in the same rounds.
+type Beside struct {
+	Commit string    `json:"commit"`
+	Rate   *Estimate `json:"sessions_per_second_ratio"` // how many times the other's this version serves
+	Saved  *Estimate `json:"saved_cpu_us_per_session"`
 }
 
 // ByProcess has the CPU time of a session in µs by process.
