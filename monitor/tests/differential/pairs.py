@@ -12,6 +12,7 @@ from monitor.tests.differential.grammar import (
     KINDS,
     LISTS,
     NUMBERS,
+    PRINCIPALS,
     RELATIONS,
     TEXTS,
     TIMES,
@@ -48,12 +49,26 @@ def pair(draw: random.Random) -> Pair:
     before = [draw.choice((maker.given, maker.says, maker.says, maker.says))() for _ in range(draw.choice((1, 1, 2)))]
     inside = list(maker.bound)
     kinds: list[Callable[[], Body]] = [maker.compare] * 8 + [maker.each] * 5 + [maker.says] * 2
-    focus = draw.choice([*kinds, maker.given, maker.vtype, maker.prefix, maker.compute, maker.concat])()
-    bodies = [[*before, focus], [*before, *_changed(draw, focus, inside)]]
+    if inside and draw.random() < 0.2:
+        bodies = [[*before, bound] for bound in _bounds(draw, inside[-1])]
+    else:
+        focus = draw.choice([*kinds, maker.given, maker.vtype, maker.prefix, maker.compute, maker.concat])()
+        bodies = [[*before, focus], [*before, *_changed(draw, focus, inside)]]
     for body in bodies:
         draw.shuffle(body)
     draw.shuffle(bodies)
     return Pair(rule, used(tuple(bodies[0])), used(tuple(bodies[1])))
+
+
+def _bounds(draw: random.Random, of: Variable) -> list[Literal]:
+    """Two bounds of a variable: relations and constants differ at once. neq(X, 1) does not imply lt(X, 2)."""
+    alike: tuple[Term, ...] = draw.choice((NUMBERS[:4], TIMES, PRINCIPALS[:2]))
+    bounds = []
+    for other in draw.sample(alike, 2):
+        sides = [of, other]
+        draw.shuffle(sides)
+        bounds.append(Literal(draw.choice(COMPARISONS), tuple(sides)))
+    return bounds
 
 
 def _changed(draw: random.Random, body: Body, bound: list[Variable]) -> list[Body]:
