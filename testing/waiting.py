@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.1
 _LOOP_POLL_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.5
+_PAUSES = 20
+"""A pause is so many times shorter than what has been waited already: each look takes time from what is waited for."""
 LONGEST_SECONDS = 900.0
 """The most by which a limit is extended: a condition that never holds is a failure on a busy machine, too."""
 
@@ -44,6 +47,10 @@ class Limit:
         passed = self._clock() - self._began
         return passed - min(self._stalled() - self._stalled_before, self._longest) > self._seconds
 
+    def pause(self, shortest: float) -> float:
+        """Return how long to wait, in seconds, before the condition is looked at again: the longer, the later it is."""
+        return max(shortest, min((self._clock() - self._began) / _PAUSES, _LONGEST_PAUSE_SECONDS))
+
     def __str__(self) -> str:
         """Return how long it was, and how much time it counted."""
         return f"{self._seconds:.0f} s with a free processor, {self._clock() - self._began:.0f} s in all"
@@ -68,7 +75,7 @@ def until(condition: Any, what: str, seconds: float = 30.0, longest: float = LON
     while not (found := condition()):
         if limit.reached():
             raise AssertionError(f"not within {limit}: {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(limit.pause(POLL_SECONDS))
     return found
 
 
@@ -78,4 +85,4 @@ async def until_async(condition: Callable[[], Any], what: str = "the condition h
     while not condition():
         if limit.reached():
             raise AssertionError(f"not within {limit}: {what}")
-        await asyncio.sleep(_LOOP_POLL_SECONDS)
+        await asyncio.sleep(limit.pause(_LOOP_POLL_SECONDS))

@@ -62,6 +62,16 @@ def test_the_maximum_can_be_less() -> None:
     assert limit.reached()
 
 
+def test_what_takes_long_is_looked_at_less_often() -> None:
+    machine = Machine()
+    limit = machine.limit(30)
+    pauses = []
+    for seconds in (0, 4, 56):
+        machine.passes(seconds)
+        pauses.append(limit.pause(0.1))
+    assert pauses == [0.1, 0.2, 0.5]
+
+
 def test_the_kernel_says_how_long_processes_have_waited() -> None:
     first = waiting.stalled_seconds()
     assert waiting.stalled_seconds() >= first >= 0
