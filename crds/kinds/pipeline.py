@@ -143,6 +143,17 @@ def _flows(about: str) -> Schema:
     return items(about, flow, most=_LISTED)
 
 
+_MODE_CHANGE = record(
+    "A change of a mode.",
+    {
+        "kind": word("What has the mode.", "Policy", "Pipeline"),
+        "name": text("Its name.", longest=1024),
+        "from": text("The mode in force, empty for what is new.", longest=63, shortest=0),
+        "to": text("The mode after the change.", longest=63, shortest=0),
+        "effect": text("What happens to accesses that policies forbid.", longest=4096, shortest=0),
+    },
+)
+
 _EFFECT = record(
     "The flows that the pending change would open and close, computed before it is enforced anywhere.",
     {
@@ -160,6 +171,13 @@ _EFFECT = record(
             "Flows that principals could open by choosing the policy for documents, and could not before, most first."
         ),
         "wouldOpenTotal": number("The number of flows that a choice of a policy could open, and none could before."),
+        "modes": items(
+            "Policies of the namespace with another mode, this pipeline if it has another, and new ones that do not "
+            "deny what is forbidden.",
+            _MODE_CHANGE,
+            most=_LISTED,
+        ),
+        "modesTotal": number("The number of policies and pipelines whose modes change."),
         "users": items(
             "Users whose flows change; the list may be incomplete.", text("A user.", longest=1024), most=_LISTED
         ),

@@ -27,7 +27,10 @@ affects, before they are applied. Nothing changes.
 A flow is one expected access of one task instance to one conduit. Flows that only a
 policy in mode Audit or Warn would forbid are listed separately: they stay open. So are
 flows that stay closed until somebody chooses another policy for a document, and that
-no choice could open before.`,
+no choice could open before.
+
+Flows are what policies allow in any mode of the pipeline. Changes of modes, of policies and of
+pipelines, are listed with what happens to accesses that are forbidden: in mode audit they happen.`,
 		Example: `  shai compare -f crds/examples/syse
   shai compare -f policies.yaml --output json`,
 		Args: cobra.NoArgs,
@@ -66,6 +69,7 @@ func printComparison(w io.Writer, c api.Comparison) {
 	printFlows(w, "closed", c.Closed, c.ClosedTotal)
 	printFlows(w, "would close if its policies were enforced", c.WouldClose, c.WouldCloseTotal)
 	printFlows(w, "would open if the policy were chosen", c.WouldOpen, c.WouldOpenTotal)
+	printModes(w, c)
 	if c.OpenedTotal+c.ClosedTotal == 0 {
 		return
 	}
@@ -84,6 +88,20 @@ func printFlows(w io.Writer, what string, list []api.FlowChange, total uint64) {
 		rows = append(rows, []string{f.Pipeline + "/" + f.Task, f.Access, f.Conduits, either(f.Policy, "-"),
 			grouped(f.Flows), grouped(f.Instances),
 			grouped(f.Documents), f.Instance + " " + f.Conduit})
+	}
+	table(w, rows)
+}
+
+// printModes prints the changes of modes, if there are any. Flows are what policies allow, in every mode of the
+// pipeline: this says whether anything is denied.
+func printModes(w io.Writer, c api.Comparison) {
+	if c.ModesTotal == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nmodes that change: %s\n", grouped(c.ModesTotal))
+	rows := [][]string{{"KIND", "NAME", "FROM", "TO", "EFFECT"}}
+	for _, m := range c.Modes {
+		rows = append(rows, []string{m.Kind, m.Name, either(m.From, "(new)"), m.To, m.Effect})
 	}
 	table(w, rows)
 }

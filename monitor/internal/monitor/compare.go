@@ -23,6 +23,7 @@ type comparison struct {
 	progress func(api.Progress)
 	begun    time.Time
 	sides    map[string]*compared
+	modes    []api.ModeChange
 	// One for each number of a choice: the changes from the state in force that they would make, under
 	// its bundle and under the candidate.
 	chosenBefore, chosenAfter []*catalog.Change
@@ -61,7 +62,7 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 		From: c.change.Before.BundleHash(), To: c.change.After.BundleHash(),
 		FlowsBefore: changes.Before, FlowsAfter: changes.After,
 		UsersTotal: uint64(len(changes.Users)), Users: firstOf(changes.Users), DocumentsTotal: changes.DocumentsTotal,
-		Documents: []string{},
+		Documents: []string{}, Modes: firstOf(c.modes), ModesTotal: uint64(len(c.modes)),
 	}
 	out.Opened, out.OpenedTotal = flowChanges(changes.Opened)
 	out.Closed, out.ClosedTotal = flowChanges(changes.Closed)
@@ -96,6 +97,7 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 	if err := m.prepareChoices(c, candidate.catalog); err != nil {
 		return nil, err
 	}
+	c.modes = modeChanges(c.change.Before.Bundle(), c.change.After.Bundle(), s.old, s.next)
 	for name, p := range s.old {
 		if err := p.Remember(); err != nil {
 			return nil, err

@@ -120,6 +120,10 @@ _FLOWS: Shape = Listed(
     },
     _FLOWS_LISTED,
 )
+_MODES: Shape = Listed(
+    {"kind": Text(pattern="Policy|Pipeline"), "name": NAME, "from": Text(63), "to": Text(63), "effect": TEXT},
+    _FLOWS_LISTED,
+)
 COMPARISON: Shape = {
     "from": _HASH,
     "to": _HASH,
@@ -133,6 +137,8 @@ COMPARISON: Shape = {
     "wouldCloseTotal": int,
     "wouldOpen": _FLOWS,
     "wouldOpenTotal": int,
+    "modes": _MODES,
+    "modesTotal": int,
     "users": Listed(NAME, _FLOWS_LISTED),
     "usersTotal": int,
     "documents": Listed(Text(pattern=".+"), _FLOWS_LISTED),

@@ -17,9 +17,10 @@ _FLOW_FIELDS = (
     "task", "instance", "instances", "access", "conduits", "conduit", "policy", "classes", "documents", "flows",
 )  # fmt: skip
 _FLOW_LISTS = ("opened", "closed", "wouldClose", "wouldOpen")
+_MODE_FIELDS = ("kind", "name", "from", "to", "effect")
 _NUMBERS = (
-    "flowsBefore", "flowsAfter", "openedTotal", "closedTotal", "wouldCloseTotal", "wouldOpenTotal", "usersTotal",
-    "documentsTotal",
+    "flowsBefore", "flowsAfter", "openedTotal", "closedTotal", "wouldCloseTotal", "wouldOpenTotal", "modesTotal",
+    "usersTotal", "documentsTotal",
 )  # fmt: skip
 _NAME_LISTS = ("users", "documents")
 
@@ -57,15 +58,30 @@ class Effect:
         return (
             f"it opens {count(self.number('openedTotal'), 'flow')} and closes {self.number('closedTotal')} of "
             f"{self.number('flowsBefore')}, for {count(self.number('usersTotal'), 'user')} and "
-            f"{count(self.number('documentsTotal'), 'document')}{self._by_choice()}"
+            f"{count(self.number('documentsTotal'), 'document')}{self._by_choice()}{self._by_modes()}"
         )
 
     def _by_choice(self) -> str:
         flows = self.number("wouldOpenTotal")
         return f", and lets principals open {flows} more by choosing policies" if flows else ""
 
+    def _by_modes(self) -> str:
+        """Say which modes change, the first three; the monitor says what happens to accesses that are forbidden."""
+        modes = list(self.comparison.get("modes") or ())
+        said = [
+            f"; {mode.get('kind')} {mode.get('name')} "
+            + (f"changes from {mode['from']} to" if mode.get("from") else "is new in")
+            + f" mode {mode.get('to')}: {mode.get('effect')}"
+            for mode in modes[:3]
+        ]
+        more = max(self.number("modesTotal"), len(modes)) - len(said)
+        return "".join(said) + (f"; {count(more, 'other mode')} change" if more > 0 else "")
+
     def of_pipeline(self, pipeline: str) -> dict[str, Any]:
-        """Return the effect for a Pipeline's status: the flows of this pipeline, and the totals of the whole change."""
+        """Return the effect for a Pipeline's status: of this pipeline, with the totals of the whole change.
+
+        Policies are those of the namespace: each change of a policy's mode is told to every pipeline.
+        """
         written: dict[str, Any] = {
             "from": str(self.comparison.get("from") or ""),
             "to": str(self.comparison.get("to") or ""),
@@ -75,11 +91,14 @@ class Effect:
         for field in _FLOW_LISTS:
             flows = self.comparison.get(field) or ()
             own = [flow for flow in flows if flow.get("pipeline", pipeline) == pipeline]
-            written[field] = [_flow(flow) for flow in own[:LISTED]]
+            written[field] = [_only(flow, _FLOW_FIELDS) for flow in own[:LISTED]]
+        modes = self.comparison.get("modes") or ()
+        told = [mode for mode in modes if mode.get("kind") != "Pipeline" or mode.get("name") == pipeline]
+        written["modes"] = [_only(mode, _MODE_FIELDS) for mode in told[:LISTED]]
         for field in _NAME_LISTS:
             written[field] = [str(flow) for flow in (self.comparison.get(field) or ())[:LISTED]]
         return written
 
 
-def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: flow[field] for field in _FLOW_FIELDS if field in flow}
+def _only(entry: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    return {field: entry[field] for field in fields if field in entry}

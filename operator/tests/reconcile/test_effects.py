@@ -50,3 +50,18 @@ def test_what_choices_would_open_is_told() -> None:
     assert written["wouldOpenTotal"] == 9
     assert [listed["flows"] for listed in written["wouldOpen"]] == [7]
     assert "choosing" not in effect(openedTotal=1).summary()
+
+
+def test_what_is_not_denied_any_more_is_told() -> None:
+    tried = {"kind": "Pipeline", "name": "a", "from": "shai", "to": "audit", "effect": "nothing is denied any more"}
+    other = {**tried, "name": "b"}
+    fresh = {"kind": "Policy", "name": "p", "from": "", "to": "Audit", "effect": "what it forbids is not denied"}
+    changed = effect(modes=[tried, other, {**fresh, "unknown": 1}], modesTotal=5)
+    assert changed.summary().endswith(
+        "; Pipeline a changes from shai to mode audit: nothing is denied any more"
+        "; Pipeline b changes from shai to mode audit: nothing is denied any more"
+        "; Policy p is new in mode Audit: what it forbids is not denied; 2 other modes change"
+    )
+    written = changed.of_pipeline("a")
+    assert (written["modes"], written["modesTotal"]) == ([tried, fresh], 5)
+    assert "mode" not in effect(openedTotal=1).summary()

@@ -39,6 +39,10 @@ type Comparison struct {
 	WouldOpen      []FlowChange `json:"wouldOpen"`
 	WouldOpenTotal uint64       `json:"wouldOpenTotal"`
 
+	// Modes are the policies and pipelines with another mode, and new ones that do not deny what is forbidden.
+	Modes      []ModeChange `json:"modes"`
+	ModesTotal uint64       `json:"modesTotal"`
+
 	Users          []string `json:"users"` // of instances with a flow that is opened or closed, sorted
 	UsersTotal     uint64   `json:"usersTotal"`
 	Documents      []string `json:"documents"` // examples of conduits of such a flow
@@ -61,6 +65,21 @@ type FlowChange struct {
 	Classes   uint64 `json:"classes"`   // classes of conduits with the same decisions
 	Documents uint64 `json:"documents"` // conduits of these flows
 	Flows     uint64 `json:"flows"`
+}
+
+// The kinds of objects that have a mode.
+const (
+	OfPolicy   = "Policy"
+	OfPipeline = "Pipeline"
+)
+
+// ModeChange is a change of what happens to accesses that policies forbid.
+type ModeChange struct {
+	Kind   string `json:"kind"` // "Policy" or "Pipeline"
+	Name   string `json:"name"`
+	From   string `json:"from"`   // the mode in force: "Enforce", "shai"; empty if the object is new
+	To     string `json:"to"`     // the mode in the candidate: "Audit", "baseline"
+	Effect string `json:"effect"` // a clause: what happens to accesses that are forbidden
 }
 
 // comparisonLine is one line of a running comparison. The last line holds the result or a
