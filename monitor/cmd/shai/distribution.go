@@ -54,7 +54,7 @@ With --output json each event is a line: {"listening": ADDRESS} when workers may
 	flags.IntVar(&wanted.shards, "shards", 0, "into how many shards it is divided")
 	flags.StringVar(&wanted.listen, "listen", "", "address for workers; with port 0 a free one, which is printed")
 	flags.StringVar(&wanted.identity, "identity", "", identityHelp)
-	flags.Int64Var(&wanted.megabytes, "limit-megabytes", 8192, "the largest work that is distributed, in MiB")
+	limitOfWork(command, &wanted.megabytes, "distributed")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	for _, required := range []string{"shards", "listen", "identity"} {
 		_ = command.MarkFlagRequired(required)
@@ -174,6 +174,7 @@ func exportedWork(ctx context.Context, client *api.Client, pipeline string, most
 func (p *program) analyzeWorkerCommand() *cobra.Command {
 	var connect, identity string
 	var of int
+	var megabytes int64
 	command := &cobra.Command{
 		Use:   "worker [NUMBER]",
 		Short: "Compute one shard for shai analyze distribute",
@@ -188,12 +189,13 @@ a copy of the catalog, are in the directory that TMPDIR names meanwhile.`,
 			if err != nil {
 				return err
 			}
-			return p.work(ctx, shard, connect, identity)
+			return p.work(ctx, shard, connect, identity, megabytes<<20)
 		}),
 	}
 	command.Flags().IntVar(&of, "of", 0, "the number of all shards")
 	command.Flags().StringVar(&connect, "connect", "", "address of shai analyze distribute")
 	command.Flags().StringVar(&identity, "identity", "", identityHelp)
+	limitOfWork(command, &megabytes, "fetched")
 	for _, required := range []string{"of", "connect", "identity"} {
 		_ = command.MarkFlagRequired(required)
 	}
@@ -212,7 +214,7 @@ func (p *program) shard(arguments []string, of int) (analysis.Shard, error) {
 	return analysis.ParseShard(fmt.Sprintf("%d/%d", index+1, of))
 }
 
-func (p *program) work(ctx context.Context, shard analysis.Shard, connect, identity string) (err error) {
+func (p *program) work(ctx context.Context, shard analysis.Shard, connect, identity string, most int64) (err error) {
 	worker, err := distribution.NewWorker(connect, identity)
 	if err != nil {
 		return err
@@ -222,11 +224,11 @@ func (p *program) work(ctx context.Context, shard analysis.Shard, connect, ident
 		return fmt.Errorf("fetch the work: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
-	path, err := worker.Fetch(ctx, directory)
+	path, err := worker.Fetch(ctx, directory, most)
 	if err != nil {
 		return err
 	}
-	result, err := monitor.RunShard(ctx, path, shard, p.progress())
+	result, err := monitor.RunShard(ctx, path, most, shard, p.progress())
 	p.endProgress()
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ type exported struct {
 }
 
 func (p *program) analyzeShardCommand() *cobra.Command {
-	return &cobra.Command{
+	var megabytes int64
+	command := &cobra.Command{
 		Use:   "shard WORK NUMBER/OF FILE",
 		Short: "Run one shard of an exported analysis",
 		Long: `Analyse the instances of one shard of exported work, and write the result into a file.
@@ -93,7 +94,7 @@ Who can change the result can grant access, so let nobody but its machine write 
 			if err != nil {
 				return err
 			}
-			result, err := monitor.RunShard(ctx, arguments[0], shard, p.progress())
+			result, err := monitor.RunShard(ctx, arguments[0], megabytes<<20, shard, p.progress())
 			p.endProgress()
 			if err != nil {
 				return err
@@ -106,6 +107,15 @@ Who can change the result can grant access, so let nobody but its machine write 
 			})
 		}),
 	}
+	limitOfWork(command, &megabytes, "analysed")
+	return command
+}
+
+// limitOfWork adds the flag that limits the work of an analysis: it is as large as the catalog, which only its owner
+// knows.
+func limitOfWork(command *cobra.Command, megabytes *int64, what string) {
+	const usual = 8192
+	command.Flags().Int64Var(megabytes, "limit-megabytes", usual, "the largest work that is "+what+", in MiB")
 }
 
 func (p *program) analyzeImportCommand() *cobra.Command {

@@ -36,18 +36,22 @@ func NewWorker(address, directory string) (*Worker, error) {
 }
 
 // Fetch writes the work into a file in a directory that the caller removes, and returns its path.
-func (w *Worker) Fetch(ctx context.Context, directory string) (string, error) {
+func (w *Worker) Fetch(ctx context.Context, directory string, most int64) (string, error) {
 	response, err := w.do(ctx, http.MethodGet, pathWork, nil, http.StatusOK)
 	if err != nil {
 		return "", fmt.Errorf("fetch the work: %w", err)
 	}
 	defer response.Body.Close()
+	if response.ContentLength > most {
+		return "", fmt.Errorf("fetch the work: it has %d MiB, and %d are the limit; raise the limit of this worker",
+			response.ContentLength>>20, most>>20)
+	}
 	path := filepath.Join(directory, "work")
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("fetch the work: %w", err)
 	}
-	written, err := io.Copy(file, response.Body)
+	written, err := io.Copy(file, io.LimitReader(response.Body, most))
 	if err == nil && written != response.ContentLength {
 		err = fmt.Errorf("%d of %d bytes arrived", written, response.ContentLength)
 	}

@@ -127,11 +127,14 @@ func (d *distributed) join(t *testing.T) *distribution.Worker {
 
 func (d *distributed) compute(t *testing.T, number int) []byte {
 	t.Helper()
-	work, err := d.join(t).Fetch(t.Context(), t.TempDir())
+	if _, err := d.join(t).Fetch(t.Context(), t.TempDir(), 1000); err == nil || !strings.Contains(err.Error(), "0 are the limit") {
+		t.Errorf("work beyond a worker's limit: %v", err)
+	}
+	work, err := d.join(t).Fetch(t.Context(), t.TempDir(), maxWork)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := RunShard(t.Context(), work, analysis.Shard{Number: number, Of: 2}, nil)
+	result, err := RunShard(t.Context(), work, maxWork, analysis.Shard{Number: number, Of: 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +185,7 @@ func TestDistributionIsForItsWorkers(t *testing.T) {
 	}
 	result := d.compute(t, 1)
 	d.worker = stranger
-	if _, err := d.join(t).Fetch(t.Context(), t.TempDir()); err == nil {
+	if _, err := d.join(t).Fetch(t.Context(), t.TempDir(), maxWork); err == nil {
 		t.Error("a stranger has the work")
 	}
 	if err := d.join(t).Send(t.Context(), analysis.Shard{Number: 1, Of: 2}, result); err == nil {
@@ -219,7 +222,7 @@ func TestResultsThatAreRefused(t *testing.T) {
 	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
-	other, err := RunShard(t.Context(), export(t, m), analysis.Shard{Number: 1, Of: 2}, nil)
+	other, err := RunShard(t.Context(), export(t, m), maxWork, analysis.Shard{Number: 1, Of: 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

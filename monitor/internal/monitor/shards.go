@@ -135,20 +135,16 @@ func staleImport(err error) error {
 	return api.Invalid("import analysis", "", "%v", err) // it names its remedy
 }
 
-// RunShard analyses one shard of exported work and returns its result. It needs no monitor.
-// While it runs it has a copy of the catalog, in a directory for temporary files.
-func RunShard(ctx context.Context, work string, shard analysis.Shard, progress func(api.Progress)) (_ []byte,
-	err error) {
+// RunShard analyses one shard of exported work, of so many bytes at most, and returns its result. It needs no
+// monitor. While it runs it has a copy of the catalog, in a directory for temporary files.
+func RunShard(ctx context.Context, work string, most int64, shard analysis.Shard, progress func(api.Progress)) (
+	_ []byte, err error) {
 	file, err := plainfile.Open(work)
 	if err != nil {
 		return nil, fmt.Errorf("read work: %w", err)
 	}
 	defer file.Close()
-	content, err := checkedWork(file)
-	if err != nil {
-		return nil, fmt.Errorf("read work %s: %w", work, err)
-	}
-	head, err := readWorkHead(content)
+	head, content, err := checkedWork(file, most)
 	if err != nil {
 		return nil, fmt.Errorf("read work %s: %w", work, err)
 	}
@@ -157,7 +153,7 @@ func RunShard(ctx context.Context, work string, shard analysis.Shard, progress f
 		return nil, fmt.Errorf("unpack work %s: %w", work, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c, err := catalog.OpenCopy(io.LimitReader(content, head.Catalog), dir)
+	c, err := catalog.OpenCopy(content, dir)
 	if err != nil {
 		return nil, fmt.Errorf("unpack work %s: %w", work, err)
 	}
@@ -170,32 +166,42 @@ func RunShard(ctx context.Context, work string, shard analysis.Shard, progress f
 		}})
 }
 
-// checkedWork compares a file with its SHA-256 and returns what is before it.
-func checkedWork(file *os.File) (*bufio.Reader, error) {
+// checkedWork compares a file with its length and its SHA-256, and returns its head and what follows. The length comes
+// first: a sparse file of terabytes costs nothing to make, and its SHA-256 hours.
+func checkedWork(file *os.File, most int64) (workHead, io.Reader, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return workHead{}, nil, err
 	}
 	size := info.Size() - sha256.Size
-	sum, found := sha256.New(), make([]byte, sha256.Size)
-	if size < 0 {
-		return nil, errDamagedWork
+	if info.Size() > most {
+		return workHead{}, nil, fmt.Errorf("%w: it has %d MiB, and %d are the limit; raise the limit if you have exported it",
+			plainfile.ErrTooLong, info.Size()>>20, most>>20)
 	}
+	head, length, err := readWorkHead(bufio.NewReader(io.NewSectionReader(file, 0, max(size, 0))))
+	if err != nil {
+		return workHead{}, nil, err
+	}
+	if head.Catalog != size-length {
+		return workHead{}, nil, errDamagedWork
+	}
+	sum, found := sha256.New(), make([]byte, sha256.Size)
 	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, size)); err != nil {
-		return nil, err
+		return workHead{}, nil, err
 	}
 	if _, err := file.ReadAt(found, size); err != nil {
-		return nil, err
+		return workHead{}, nil, err
 	}
 	if !bytes.Equal(sum.Sum(nil), found) {
-		return nil, errDamagedWork
+		return workHead{}, nil, errDamagedWork
 	}
-	return bufio.NewReader(io.NewSectionReader(file, 0, size)), nil
+	return head, io.NewSectionReader(file, length, head.Catalog), nil
 }
 
 var errDamagedWork = errors.New("it is no work of an analysis, or not whole; export it again")
 
-func readWorkHead(content *bufio.Reader) (workHead, error) {
+// readWorkHead also returns how long the line is.
+func readWorkHead(content *bufio.Reader) (head workHead, length int64, err error) {
 	var line []byte
 	for {
 		part, err := content.ReadSlice('\n')
@@ -204,12 +210,11 @@ func readWorkHead(content *bufio.Reader) (workHead, error) {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > maxWorkHead {
-			return workHead{}, errDamagedWork
+			return workHead{}, 0, errDamagedWork
 		}
 	}
-	var head workHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Format != workFormat || head.Plan == nil {
-		return workHead{}, fmt.Errorf("%w, with this version of shai", errDamagedWork)
+		return workHead{}, 0, fmt.Errorf("%w, with this version of shai", errDamagedWork)
 	}
-	return head, nil
+	return head, int64(len(line)), nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/plainfile"
 )
 
 // shardOfWork is the variable that makes this test program a shard: its number, then the
@@ -33,7 +34,7 @@ func playShard(what string) int {
 	shard, err := analysis.ParseShard(number)
 	if err == nil {
 		var result []byte
-		if result, err = RunShard(context.Background(), work, shard, nil); err == nil {
+		if result, err = RunShard(context.Background(), work, maxWork, shard, nil); err == nil {
 			_, err = os.Stdout.Write(result)
 		}
 	}
@@ -43,6 +44,8 @@ func playShard(what string) int {
 	}
 	return 0
 }
+
+const maxWork = 1 << 30
 
 // export writes the work of the monitor's pipeline into a file.
 func export(t *testing.T, m *Monitor) string {
@@ -157,7 +160,7 @@ func TestImportsThatAreRefused(t *testing.T) {
 	results := func(work string) (merged []byte, basis string) {
 		var shards [][]byte
 		for number := 1; number <= 2; number++ {
-			shard, err := RunShard(t.Context(), work, analysis.Shard{Number: number, Of: 2}, nil)
+			shard, err := RunShard(t.Context(), work, maxWork, analysis.Shard{Number: number, Of: 2}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +222,7 @@ func TestImportIntoACatalogWithOtherFacts(t *testing.T) {
 	if a, b := one.state(), two.state(); a.FactsVersion() != b.FactsVersion() || a.BundleHash() != b.BundleHash() {
 		t.Fatal("they differ in more than facts")
 	}
-	shard, err := RunShard(t.Context(), export(t, one), analysis.Shard{Number: 1, Of: 1}, nil)
+	shard, err := RunShard(t.Context(), export(t, one), maxWork, analysis.Shard{Number: 1, Of: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,9 +255,45 @@ func TestDamagedWork(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := RunShard(t.Context(), path, analysis.Shard{Number: 1, Of: 1}, nil); err == nil ||
+		if _, err := RunShard(t.Context(), path, maxWork, analysis.Shard{Number: 1, Of: 1}, nil); err == nil ||
 			!strings.Contains(err.Error(), "not whole") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A sparse file costs nothing to make, and its SHA-256 takes hours: it is refused by its length.
+func TestLongWork(t *testing.T) {
+	m, _ := bareMonitor(t)
+	const long = 1 << 42
+	work := export(t, m)
+	info, err := os.Stat(work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(most int64) error {
+		_, err := RunShard(t.Context(), work, most, analysis.Shard{Number: 1, Of: 1}, nil)
+		return err
+	}
+	if err := run(info.Size()); err != nil {
+		t.Errorf("work at the limit: %v", err)
+	}
+	if err := run(info.Size() - 1); !errors.Is(err, plainfile.ErrTooLong) {
+		t.Errorf("work beyond the limit: %v", err)
+	}
+	if err := os.Truncate(work, long); err != nil {
+		t.Skip("this file system has no such files: ", err)
+	}
+	if err := run(maxWork); !errors.Is(err, plainfile.ErrTooLong) || !strings.Contains(err.Error(), "it has 4194304 MiB, and 1024 are the limit") {
+		t.Errorf("long work: %v", err)
+	}
+	if err := run(long); !errors.Is(err, errDamagedWork) {
+		t.Errorf("work that is longer than it says: %v", err)
+	}
+	if err := errors.Join(os.Truncate(work, 0), os.Truncate(work, long)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(long); !errors.Is(err, errDamagedWork) {
+		t.Errorf("zeros: %v", err)
 	}
 }
