@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -253,3 +254,13 @@ def test_every_answer_forbids_what_it_does_not_need(front_end: FrontEnd) -> None
             policy = client.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
+
+
+def test_the_page_is_one_file_with_all_its_parts(front_end: FrontEnd) -> None:
+    assets = Path(__file__).parents[1] / "assets"
+    parts = [*assets.glob("*.js"), assets / "page.css"]
+    with front_end.client() as client:
+        status, page = client.ask("GET", "/", Accept="text/html")
+    assert (status, len(parts)) == (200, 4)
+    for part in parts:
+        assert part.read_bytes() in page, f"{part.name} is missing: the Makefile joins the parts"
