@@ -245,7 +245,7 @@ struct shai_offered {
 	uint32_t count;                /* 0..SHAI_OFFERED_MAX; the policies follow */
 	char conduit[SHAI_PREFIX_MAX]; /* its path in the pipeline */
 	char nonce[SHAI_NAME_MAX];     /* stands for the conduit as it is */
-	char policy[SHAI_POLICY_MAX];  /* in force */
+	char policy[SHAI_POLICY_MAX];  /* in force, if the user may choose it; else empty */
 };
 
 /* Passes the user's signed choice of a policy on. */

@@ -7,8 +7,11 @@ package monitor
 import (
 	"crypto/ed25519"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
@@ -118,6 +121,69 @@ func TestChoicesAreCheckedAgain(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 			alice.inForce(diary, map[bool]string{true: asSecret, false: asDiary}[test.want == ""])
+		})
+	}
+}
+
+// Another principal, bob, may choose for alice's diary, too. Each session is told of a policy, even of
+// the one in force, only if its user may choose it.
+func TestSessionsAreToldOnlyWhatTheirUserMayChoose(t *testing.T) {
+	const asOpen = "open()"
+	manifest := strings.Replace(choosingManifest("lazy"), "          choices:\n",
+		"          choices:\n            - {by: bob, policy: {name: open}}\n", 1)
+	sessions := sessionsOf(t, wire.ModeShai, manifest, "alice", "bob")
+	alice, bob := sessions[0], sessions[1]
+	told := func(when, ofAlice, ofBob string) {
+		t.Helper()
+		for _, one := range []struct {
+			by      choosingSession
+			inForce string
+			choices []string
+		}{{alice, ofAlice, []string{asDiary, asSecret, asDropbox}}, {bob, ofBob, []string{asOpen}}} {
+			got := one.by.offer(one.by.id(diary))
+			want := wire.Offered{Conduit: diary, Nonce: got.Nonce, Policy: one.inForce, Choices: one.choices}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", when, diff)
+			}
+		}
+	}
+	told("at first", asDiary, "")
+	choice := bob.signed(diary, "bob", "bare", api.ChoiceRequest{Conduit: diary, Principal: "bob", Policy: asOpen,
+		Nonce: bob.offer(bob.id(diary)).Nonce})
+	if status, reason := bob.chooses(choice); status != "" {
+		t.Fatal(status, reason)
+	}
+	told("after bob's choice", "", asOpen)
+	if status, reason := alice.chooses(alice.good(diary, asDiary)); status != "" {
+		t.Fatal(status, reason)
+	}
+	told("after alice's choice", asDiary, "")
+}
+
+// A task cannot write what it has read into the audit log, in the place of a policy.
+func TestOnlyPoliciesThatMayBeChosenAreRecorded(t *testing.T) {
+	const stolen = `a secret of "alice"`
+	alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
+	for name, test := range map[string]struct {
+		choice   wire.Choose
+		recorded string
+	}{
+		"signed":            {alice.good(diary, stolen), ""},
+		"not signed":        {wire.Choose{Conduit: alice.id(diary), Policy: stolen}, ""},
+		"of no document":    {wire.Choose{Conduit: 1 << 20, Policy: stolen}, ""},
+		"another's to read": {wire.Choose{Conduit: alice.id("/dropbox/1.txt"), Policy: stolen}, ""},
+		"listed":            {wire.Choose{Conduit: alice.id(diary), Policy: asSecret}, asSecret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(recordsOf(t, alice.m, "choose"))
+			if status, reason := alice.chooses(test.choice); status != "EACCES" || strings.Contains(reason, "a secret of") {
+				t.Errorf("%s %s", status, reason)
+			}
+			for _, record := range recordsOf(t, alice.m, "choose")[before:] {
+				if text := fmt.Sprintf("%+v", record); record.Policy != test.recorded || strings.Contains(text, "a secret of") {
+					t.Error(text)
+				}
+			}
 		})
 	}
 }

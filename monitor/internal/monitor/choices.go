@@ -56,10 +56,14 @@ func (m *Monitor) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (
 	return result, err
 }
 
+// recordChoice records a choice, made or not. What a policy is called is recorded only if the principal may
+// choose it: else a task could write any text into the log.
 func (m *Monitor) recordChoice(request api.ChoiceRequest, result api.ChoiceResult, err error) {
 	event := audit.Event{Kind: audit.Document, Principal: request.Principal, Operation: "choose",
-		Pipeline: result.Pipeline, Conduit: request.Conduit, Policy: request.Policy, Allowed: err == nil,
-		Reason: "before: " + result.Before}
+		Pipeline: result.Pipeline, Conduit: request.Conduit, Allowed: err == nil, Reason: "before: " + result.Before}
+	if slices.Contains(result.Choices, api.PolicyChoice{Principal: request.Principal, Policy: request.Policy}) {
+		event.Policy = request.Policy
+	}
 	if err != nil {
 		event.Kind, event.Reason = audit.Denial, err.Error()
 	}
@@ -135,20 +139,24 @@ func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) erro
 		return api.Conflict("choose a policy", "ask for the document's policy again, and sign what it says",
 			"something else was chosen for the document meanwhile, or its content is new")
 	case errors.Is(err, catalog.ErrNotPermitted):
-		var permitted []string
-		for _, one := range item.Choices {
-			if one.By == request.Principal {
-				permitted = append(permitted, one.Policy.String())
-			}
-		}
 		remedy := "add a choice to the path of the conduit, in the Pipeline"
-		if len(permitted) > 0 {
+		if permitted := choosable(item, request.Principal); len(permitted) > 0 {
 			remedy = "choose " + strings.Join(permitted, " or ")
 		}
-		return api.Denied("choose a policy", remedy, "the pipeline does not let %q choose %s for %s", request.Principal,
-			request.Policy, request.Conduit)
+		return api.Denied("choose a policy", remedy, "the pipeline does not let %q choose this policy for %s",
+			request.Principal, request.Conduit)
 	}
 	return err
+}
+
+// choosable returns the policies that a principal may choose for an item.
+func choosable(item catalog.Item, principal string) (policies []string) {
+	for _, one := range item.Choices {
+		if one.By == principal {
+			policies = append(policies, one.Policy.String())
+		}
+	}
+	return policies
 }
 
 // followMove lets analyses and live sessions follow a document that has moved to another class. It

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"slices"
 
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
@@ -16,17 +17,16 @@ type choosing struct{ monitor *Monitor }
 
 var _ pipeline.Choosing = choosing{}
 
-// Offer implements [pipeline.Choosing].
+// Offer implements [pipeline.Choosing]. What others may choose is none of the principal's business, and
+// neither is what they have chosen: it can name other people.
 func (c choosing) Offer(conduit, principal string) (offer pipeline.Offer, ok bool) {
 	item, known := c.monitor.catalog.Item(conduit)
 	if !known {
 		return pipeline.Offer{}, false
 	}
-	offer = pipeline.Offer{Number: item.Number, Policy: item.Policy.String(), Nonce: item.Nonce}
-	for _, one := range item.Choices {
-		if one.By == principal {
-			offer.Choices = append(offer.Choices, one.Policy.String())
-		}
+	offer = pipeline.Offer{Number: item.Number, Choices: choosable(item, principal), Nonce: item.Nonce}
+	if inForce := item.Policy.String(); slices.Contains(offer.Choices, inForce) {
+		offer.Policy = inForce
 	}
 	return offer, len(offer.Choices) > 0
 }

@@ -254,7 +254,7 @@ type Offered struct {
 	Status  int32    // 0 or a positive errno
 	Conduit string   // its path in the pipeline
 	Nonce   string   // stands for the conduit as it is
-	Policy  string   // in force
+	Policy  string   // in force, if the user may choose it; else ""
 	Choices []string // at most OfferedMax
 }
 

@@ -3,8 +3,13 @@
  * The part of a result in which its owner chooses who may read it.
  */
 
-/* What the policies of Sys-E mean, by their whole text; the page shows every other one as it is. */
+/*
+ * What the policies of Sys-E mean, by their whole text; the page shows every other one as it is. Of one that
+ * the user may not choose, Sys-E tells nothing.
+ */
 function meaning(policy, user) {
+  if (policy === "")
+    return { who: "it is under a policy that you cannot choose" };
   const known = new Map([
     [`private(owner: ${quoted(user)})`, { label: "Make private", who: "only you may read it" }],
     [`friends(owner: ${quoted(user)})`, { label: "Give back to friends", who: "you and your friends may read it" }],
