@@ -60,12 +60,13 @@ const (
 	Protocol    Reason = "protocol"    // a message that breaks the protocol, or a process that may not ask
 	SystemCall  Reason = "system_call" // the sandbox refused it by itself
 	Integrity   Reason = "integrity"   // a worker was not rolled back as it should
+	Choice      Reason = "choice"      // of a policy: its user has not signed it, or may not make it
 	Content     Reason = "content"     // what was to be written is not in the form of the conduit's type
 )
 
 // Reasons lists all reasons.
 var Reasons = []Reason{ByPolicy, ByTaint, NoPolicy, Unknown, Changed, Unavailable, Unrecorded, Login, Limit, Protocol,
-	SystemCall, Integrity, Content}
+	SystemCall, Integrity, Choice, Content}
 
 // callOperation stands for every system call: a task chooses which it tries.
 const callOperation = "system call"

@@ -114,6 +114,11 @@ func TestWorkersChoose(t *testing.T) {
 	s.expect("afterwards", alice.reading(ofFriends), "error EACCES withheld 1, asked 1")
 	s.expect("the owner", strings.Split(bob.reading(ofFriends), ",")[0], "text "+ofFriends)
 	s.expect("given back", bob.must(bob.choice(bobsFriends, "bob")), "chosen")
+	before := s.interceptions()["choose"]
+	bob.offered(ofFriends)
+	if asked := s.interceptions()["choose"] - before; asked != 1 {
+		t.Errorf("a question counts as %d", asked)
+	}
 	s.expect("a friend again", strings.Split(alice.reading(ofFriends), ",")[0], "text "+ofFriends)
 }
 

@@ -21,7 +21,7 @@ import (
 // Offer is what a principal may choose for one document.
 type Offer struct {
 	Number  uint32
-	Policy  string // in force
+	Policy  string // in force, if the principal may choose it; else ""
 	Choices []string
 	Nonce   string // stands for the document as it is
 }
@@ -125,10 +125,14 @@ func (s *session) choose(sequence uint64, message wire.Message, choosing *metric
 	err := s.pipeline.services.Choosing.Choose(SignedChoice{Conduit: name, Principal: who.Session.Principal,
 		Policy: request.Policy, Nonce: offer.Nonce, Signature: request.Signature})
 	var refused *RefusedChoice
+	if errors.As(err, &refused) {
+		s.pipeline.counts.Refused("choose")
+		s.pipeline.counts.Denied(who.Task, "", metrics.Choice)
+	}
 	switch {
 	case err == nil:
 		return s.send(sequence, wire.Chosen{})
-	case !errors.As(err, &refused):
+	case refused == nil:
 		s.pipeline.services.Logger.Error("a choice was not made", "conduit", name, "error", err)
 		refusal = wire.Chosen{Status: int32(unix.EIO), Reason: "the choice could not be stored"}
 	case refused.Outdated:

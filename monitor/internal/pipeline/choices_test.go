@@ -100,6 +100,9 @@ func TestChoicesAreTheSessionsUsers(t *testing.T) {
 			if got != want {
 				t.Errorf("the monitor gets %+v", got)
 			}
+			refused := map[bool]float64{true: 1}[strings.Contains("refused outdated", name)]
+			(&fixture{Pipeline: b.pipeline, t: t}).expectMeasured(name, map[string]float64{
+				"shai_refusals_total choose": refused, "shai_denials_total  choice worker": refused})
 		})
 	}
 }
