@@ -27,7 +27,8 @@ import (
 // Limits on one fetch. Data beyond them is an error and is never cut off: a part of the
 // facts could allow what all of them forbid.
 const (
-	maxFacts    = 4 << 20  // of a store
+	maxFacts    = 4 << 20
+	maxValues   = 8 << 20  // of the facts of an HTTP answer together: one may have 2 bytes there, and takes 40 of memory
 	maxBytes    = 64 << 20 // of an HTTP answer, of the replies about keys, or of the facts of a stream
 	fetchTime   = 30 * time.Second
 	maxLineSize = 64 << 20 // of a file; a conduit with a million short tuples fits
@@ -94,6 +95,30 @@ const wrongLines = 20
 // ReadStatements reads JSON lines, each a manifest.FactStatement, and compares them with what their
 // source declares. name is the file's name for errors. The error is about all lines that are wrong.
 func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]policy.Fact, error) {
+	return readStatements(from, name, declared, func([]byte) error { return nil })
+}
+
+// tally counts the tuples and values of an answer before they are decoded, when they take a multiple of their text. What
+// looks like one inside a text counts, too.
+type tally struct{ facts, values, mostFacts, mostValues int }
+
+func (t *tally) add(line []byte) error {
+	t.facts += bytes.Count(line, []byte{'['})
+	t.values += bytes.Count(line, []byte{','})
+	switch {
+	case t.facts > t.mostFacts:
+		return fmt.Errorf("%w: more than %d tuples; divide the facts among several sources", errTooMany, t.mostFacts)
+	case t.values > t.mostValues:
+		return fmt.Errorf("%w: more than %d values; divide the facts among several sources", errTooMany, t.mostValues)
+	}
+	return nil
+}
+
+var errTooMany = errors.New("the answer is refused")
+
+// readStatements asks about each line before it reads it. An error ends the reading.
+func readStatements(from io.Reader, name string, declared manifest.Declared, accepts func(line []byte) error) (
+	[]policy.Fact, error) {
 	var facts []policy.Fact
 	var wrong []error
 	var known knownfacts.Checker
@@ -104,6 +129,9 @@ func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]
 		number++
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
+		}
+		if err := accepts(lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, number, err)
 		}
 		statement, err := readStatement(lines.Bytes(), declared, &known)
 		if err != nil {
@@ -147,8 +175,21 @@ func readStatement(line []byte, declared manifest.Declared, known *knownfacts.Ch
 		if err := known.Check(statement.Conduit, statement.Says, tuple); err != nil {
 			return statement, err
 		}
+		if err := fits(statement.Conduit, statement.Says, tuple.Values()); err != nil {
+			return statement, err
+		}
 	}
 	return statement, nil
+}
+
+// fits refuses a value that no fact may have, before it is kept.
+func fits(conduit, says string, values []policy.Value) error {
+	for _, value := range values {
+		if size := len(value.Text()); size > policy.MaxString {
+			return fmt.Errorf("%q says %s: a value has %d bytes; at most %d are allowed", conduit, says, size, policy.MaxString)
+		}
+	}
+	return nil
 }
 
 // AppendStatement appends the facts of a statement.

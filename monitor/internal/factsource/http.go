@@ -138,7 +138,8 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 		return Update{}, fmt.Errorf("fetch facts from %s: it answers %s", a.spec.URL, response.Status)
 	}
 	limited := &limitedReader{from: response.Body, left: maxBytes}
-	facts, err := ReadStatements(limited, a.spec.URL, a.declared)
+	counted := &tally{mostFacts: maxFacts, mostValues: maxValues}
+	facts, err := readStatements(limited, a.spec.URL, a.declared, counted.add)
 	if err != nil {
 		return Update{}, err
 	}

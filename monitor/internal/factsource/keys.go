@@ -86,6 +86,9 @@ func (k *keys) check(facts []policy.Fact, known *knownfacts.Checker) error {
 		if err := known.Check(fact.Conduit, fact.Relation, tuple); err != nil {
 			return err
 		}
+		if err := fits(fact.Conduit, fact.Relation, fact.Arguments); err != nil {
+			return err
+		}
 	}
 	return nil
 }

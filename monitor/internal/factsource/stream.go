@@ -208,7 +208,10 @@ func (s *stream) check(fact policy.Fact) error {
 	if err := s.declared.Check(fact.Conduit, fact.Relation, tuple); err != nil {
 		return err
 	}
-	return new(knownfacts.Checker).Check(fact.Conduit, fact.Relation, tuple)
+	if err := new(knownfacts.Checker).Check(fact.Conduit, fact.Relation, tuple); err != nil {
+		return err
+	}
+	return fits(fact.Conduit, fact.Relation, fact.Arguments)
 }
 
 // stepOf reads an entry.
