@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from selenium.webdriver.common.keys import Keys
 
 from loadgen.datasets import crowd, population
-from loadgen.driving.protocol import RefusedError, Session
+from loadgen.driving.protocol import ProtocolError, RefusedError, Session
 from loadgen.tests.harness import ROOT
 from loadgen.tests.light_stack import running
 from loadgen.tests.stacks.test_search_page import log_in, search_until, titles
@@ -159,6 +159,20 @@ def test_nobody_else_chooses(served: tuple[Stack, Path]) -> None:
             assert owner.exchange("POST", f"/policy?id={number}", body) == {"policy": policy}
             with pytest.raises(RefusedError):
                 owner.exchange("POST", f"/policy?id={number}", body)
+
+
+@pytest.mark.parametrize("body", [b"[" * 4096, b'{"a":' * 800, b'{"a":[' * 680], ids=["arrays", "objects", "both"])
+def test_brackets_end_no_worker(served: tuple[Stack, Path], body: bytes) -> None:
+    """A session's stack holds some 750 of them; the answer is an error, and the connection goes on."""
+    number = finds(served, OWNER)[0][TITLE]
+    with session(served, OWNER) as owner:
+        with pytest.raises(ProtocolError, match=r"got 400: .*the body is not"):
+            owner.exchange("POST", f"/policy?id={number}", body)
+        assert owner.exchange("GET", "/session")["principal"] == OWNER
+    with contextlib.closing(Session(served[0].front_end)) as nobody:
+        with pytest.raises(ProtocolError, match=r"got 400: .*the body is not"):
+            nobody.exchange("POST", "/session", body)
+        assert nobody.login(population.load(served[1])[FRIEND])["principal"] == FRIEND
 
 
 def test_a_choice_for_what_has_changed_is_refused_in_words(served: tuple[Stack, Path], browser: Browser) -> None:

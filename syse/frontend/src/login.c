@@ -2,11 +2,11 @@
 #include "login.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <sodium.h>
 #include <string.h>
 
 #include "names.h"
+#include "shallow.h"
 
 struct claim {
 	char principal[SHAI_NAME_MAX];
@@ -110,7 +110,7 @@ login_attempt(struct worker *worker, const struct http_request *request, struct 
 		    worker->principal);
 		return;
 	}
-	root = json_loadb(request->body, request->body_length, JSON_REJECT_DUPLICATES, NULL);
+	root = shallow_read(request->body, request->body_length);
 	reason = read_claim(root, &claim);
 	json_decref(root);
 	if (reason != NULL) {

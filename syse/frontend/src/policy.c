@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "policy.h"
 
-#include <jansson.h>
 #include <sodium.h>
 #include <string.h>
+
+#include "shallow.h"
 
 struct choice {
 	char policy[SHAI_POLICY_MAX];
@@ -69,8 +70,7 @@ policy_choose(struct worker *worker, uint32_t id, const struct http_request *req
     struct response *response)
 {
 	static struct choice choice;
-	json_t *root =
-	    json_loadb(request->body, request->body_length, JSON_REJECT_DUPLICATES, NULL);
+	json_t *root = shallow_read(request->body, request->body_length);
 	const char *wrong = read_choice(root, &choice);
 	char reason[SHAI_REASON_MAX];
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "shallow.h"
+
 static void
 add_interests(struct profile *profile, const json_t *interests)
 {
@@ -30,7 +32,7 @@ profile_parse(struct profile *profile, const char *json, size_t size)
 	terms_split(&profile->interests, profile->words, 0);
 	if (size == 0)
 		return true;
-	profile->root = json_loadb(json, size, JSON_REJECT_DUPLICATES, NULL);
+	profile->root = shallow_read(json, size);
 	if (!json_is_object(profile->root)) {
 		profile_release(profile);
 		return false;
