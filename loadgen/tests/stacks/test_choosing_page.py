@@ -191,10 +191,8 @@ def test_a_choice_for_what_has_changed_is_refused_in_words(served: tuple[Stack, 
     press(browser, ANSWER, "Done: you and your friends may read it.")
 
 
-def test_the_page_signs_only_what_it_shows(served: tuple[Stack, Path], browser: Browser) -> None:
-    """A front end that lies about documents and policies."""
-    enter(browser, served[0])
-    lie = {"conduit": f"/corpus/friends/{FRIEND}/1.txt", "policy": FRIENDS, "choices": [PRIVATE], "nonce": "0" * 64}
+def tell_lies(browser: Browser, lie: dict[str, Any]) -> None:
+    """Have a front end that lies about documents and policies. What the page sends is in window.sent."""
     browser.script(
         "const real = fetch; window.sent = [];"
         "window.fetch = async (path, options) => {"
@@ -204,19 +202,77 @@ def test_the_page_signs_only_what_it_shows(served: tuple[Stack, Path], browser: 
         "window.lie = arguments[0]",
         lie,
     )
+
+
+LIE: dict[str, Any] = {
+    "conduit": PATH,
+    "policy": FRIENDS,
+    "choices": [PRIVATE],
+    "nonce": "0" * 64,
+    "pipeline": "another",
+}
+
+
+def test_the_page_signs_only_what_it_shows(served: tuple[Stack, Path], browser: Browser) -> None:
+    enter(browser, served[0])
+    tell_lies(browser, LIE | {"conduit": f"/corpus/friends/{FRIEND}/1.txt"})
     press(browser, OPENER, "is no document of yours")
     assert not browser.all(ANSWER)
     browser.press(Keys.ENTER)
 
-    browser.script("window.lie = arguments[0]", lie | {"conduit": PATH, "choices": ["public()", "a\u0001()", PRIVATE]})
+    others = ["public()", "a\u0001()", f'private(owner: "{FRIEND}")', PRIVATE]
+    browser.script("window.lie = arguments[0]", LIE | {"choices": others})
     press(browser, OPENER, "you and your friends may read it")
-    assert [button.text for button in browser.all(ANSWER)][::2] == ["Choose public()", "Make private"]
+    labels = ["Choose public()", f"Choose {others[2]}", "Make private"]
+    assert [button.text for at, button in enumerate(browser.all(ANSWER)) if at != 1] == labels
     press(browser, f"{ANSWER}:nth-child(2)", "characters that this page does not sign")
     assert browser.script("return window.sent") == []
-    press(browser, f"{ANSWER}:nth-child(3)", "Sys-E says that public() was chosen.")
-    assert browser.script("return window.sent.map(one => one.policy)") == [PRIVATE]
+    # What the front end says after the page has shown an offer changes nothing about what is signed.
+    later = LIE | {"conduit": f"/corpus/private/{OWNER}/2.txt", "nonce": "1" * 64, "choices": ["public()"]}
+    browser.script("window.lie = arguments[0]", later)
+    browser.script("for (let i = 0; i < 2; i++) document.querySelector(arguments[0]).click()", f"{ANSWER}:nth-child(4)")
+    waiting.until(lambda: "Sys-E says that public() was chosen." in browser.text(".policy"), "it is answered", 10)
+    waiting.until(lambda: browser.one(OPENER).is_enabled(), "the next offer is there", 10)
+    assert browser.script("return window.sent") == [json.loads(choice(PRIVATE, LIE["nonce"]))]
+    assert browser.text(".policy code") == later["conduit"]
     browser.script("window.lie = {...window.lie, nonce: 'x'}")
     browser.script("arguments[0].focus()", browser.one(OPENER))
     browser.press(Keys.ENTER)  # closes it
     press(browser, OPENER, "you and your friends may read it")
     press(browser, ANSWER, "Sys-E has sent no number to sign.")
+    assert len(browser.script("return window.sent")) == 1
+
+
+def test_what_sys_e_says_is_shown_as_text(served: tuple[Stack, Path], browser: Browser) -> None:
+    enter(browser, served[0])
+    path, policy = f"/corpus/friends/{OWNER}/<b>1</b>.txt", "<i>public</i>()"
+    tell_lies(browser, LIE | {"conduit": path, "policy": policy, "choices": [f"{policy} or not"]})
+    press(browser, OPENER, f"it is under the policy {policy}")
+    assert browser.text(".policy code") == path
+    assert browser.text(ANSWER) == f"Choose {policy} or not"
+    assert not browser.all(".policy :is(b, i)")
+    browser.press(Keys.ENTER)
+    browser.script("window.lie = {...window.lie, policy: ''}")
+    press(browser, OPENER, "it is under a policy that you cannot choose")
+
+
+def test_who_is_not_the_owner_or_has_no_key_does_not_choose(served: tuple[Stack, Path], browser: Browser) -> None:
+    enter(browser, served[0])
+    browser.script("window.kept = login; login = null")  # as after the page was loaded again
+    press(browser, OPENER, "this tab has no key to sign with")
+    assert not browser.all(ANSWER)
+
+    browser.script("login = window.kept")
+    shown: list[list[bool]] = []  # for each result, whether it is the owner's, and whether it has the button
+
+    def has_both() -> bool:
+        shown[:] = browser.script(
+            "const owned = one => one.querySelector('.badges').textContent.includes('by ' + arguments[0]);"
+            "return [...document.querySelectorAll('.result')].map("
+            " one => [owned(one), !!one.querySelector('.choosing')])",
+            OWNER,
+        )
+        return {own for own, _ in shown} == {True, False}
+
+    search_until(browser, has_both, "documents of the user and of others are found")
+    assert all(own == button for own, button in shown), shown
