@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
@@ -14,6 +15,7 @@ import (
 type edit struct {
 	words string
 	edits []policy.Edit
+	bound bool // it is about the conduits with the same arguments only
 }
 
 // suggest tries changes of a policy, smallest first. It returns the first with which the
@@ -27,7 +29,7 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 	if err != nil {
 		return "" // it is in force, so this program has another language than the one that applied it
 	}
-	for _, edit := range edits(who, what) {
+	for _, edit := range edits(who, what, bindingOf(file.Policies[0], reference)) {
 		changed, ok := file.Edited(edit.edits...)
 		if !ok {
 			continue
@@ -44,14 +46,38 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 		conduit.Policy = bound
 		trial := &target{class: to.class, conduit: conduit, label: conduit.Label(), name: to.name}
 		if decide(who, what, trial, e.state, e.now, nil).Allowed {
-			return fmt.Sprintf("policy %s: %s", reference.Policy, edit.words)
+			return fmt.Sprintf("policy %s: %s; %s", reference.Policy, edit.words,
+				scopeOf(edit, file.Policies[0], bound.String()))
 		}
 	}
 	return ""
 }
 
+// bindingOf returns conditions that hold for the conduits with the same arguments only, such as
+// `, eq(owner, "alice")`; "" if no parameter is a string. Without them, a clause opens every owner's data.
+func bindingOf(d *policy.Declaration, reference catalog.Reference) string {
+	conditions := ""
+	for i, parameter := range d.Parameters {
+		if value, given := reference.Arguments[parameter]; given && d.Types[i] == policy.StringValue {
+			conditions += ", eq(" + parameter + ", " + policy.String(value).String() + ")"
+		}
+	}
+	return conditions
+}
+
+// scopeOf says what else an edit changes: all conduits under the policy, or those with the same arguments.
+func scopeOf(e edit, d *policy.Declaration, bound string) string {
+	switch {
+	case e.bound:
+		return "this holds for all conduits under " + bound
+	case len(d.Parameters) > 0:
+		return "this holds for all conduits under the policy, with every " + strings.Join(d.Parameters, " and every ")
+	}
+	return "this holds for all conduits under the policy"
+}
+
 // edits lists the changes to try, from the smallest to the largest permission.
-func edits(who *subject, what policy.Operation) []edit {
+func edits(who *subject, what policy.Operation, binding string) []edit {
 	user := "sKeyIs(" + policy.String(who.session.Principal).String() + ")"
 	region := ""
 	if who.session.Region != "" {
@@ -61,20 +87,21 @@ func edits(who *subject, what policy.Operation) []edit {
 		update := withClauses("update :- ", []string{user})
 		list := []edit{update}
 		if region != "" {
-			narrower := edit{"add `" + region + "` to its read clauses", made(policy.Narrowing(region))}
+			narrower := edit{words: "add `" + region + "` to its read clauses", edits: made(policy.Narrowing(region))}
 			list = append(list, narrower, both(narrower, update))
 		}
-		closed := edit{"remove its read clauses (nobody may read it)", []policy.Edit{policy.Closing}}
+		closed := edit{words: "remove its read clauses (nobody may read it)", edits: []policy.Edit{policy.Closing}}
 		return append(list, closed, both(closed, update))
 	}
 	var list []edit
 	exits := exitsOf(who.taint)
 	list = append(list, exits...)
 	admit := func(conditions []string) {
-		one := withClauses("read :- ", conditions)
-		list = append(list, one)
-		for _, exit := range exits {
-			list = append(list, both(one, exit))
+		for _, one := range admitting(conditions, binding) {
+			list = append(list, one)
+			for _, exit := range exits {
+				list = append(list, both(one, exit))
+			}
 		}
 	}
 	if region != "" {
@@ -85,7 +112,22 @@ func edits(who *subject, what policy.Operation) []edit {
 	if len(readers) > 0 && !slices.Contains(readers, everybody) {
 		admit(readers)
 	}
-	return append(list, withClauses("read :- ", []string{everybody}))
+	return append(list, admitting([]string{everybody}, binding)...)
+}
+
+// admitting adds read clauses: for the conduits with the same arguments, then for all.
+func admitting(conditions []string, binding string) []edit {
+	wide := withClauses("read :- ", conditions)
+	if binding == "" {
+		return []edit{wide}
+	}
+	var bound []string
+	for _, condition := range conditions {
+		bound = append(bound, condition+binding)
+	}
+	narrow := withClauses("read :- ", bound)
+	narrow.bound = true
+	return []edit{narrow, wide}
 }
 
 // everybody is the condition that opens to everybody: it is tried last.
@@ -109,7 +151,7 @@ func exitsOf(taint policy.Label) (list []edit) {
 }
 
 func both(first, second edit) edit {
-	return edit{first.words + " and " + second.words, append(first.edits[:1:1], second.edits...)}
+	return edit{words: first.words + " and " + second.words, edits: append(first.edits[:1:1], second.edits...)}
 }
 
 // withClauses adds a clause for each condition.
@@ -119,7 +161,7 @@ func withClauses(head string, conditions []string) edit {
 		text += " " + head + condition + "."
 	}
 	text = text[1:]
-	return edit{"add `" + text + "`", made(policy.Adding(text))}
+	return edit{words: "add `" + text + "`", edits: made(policy.Adding(text))}
 }
 
 // made returns an edit, or one that changes nothing if a name is too long for the language.
