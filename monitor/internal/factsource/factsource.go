@@ -98,8 +98,8 @@ func ReadStatements(from io.Reader, name string, declared manifest.Declared) ([]
 	return readStatements(from, name, declared, func([]byte) error { return nil })
 }
 
-// tally counts the tuples and values of an answer before they are decoded, when they take a multiple of their text. What
-// looks like one inside a text counts, too.
+// tally counts the tuples and values of an answer before they are decoded, when they take a multiple of their text.
+// What looks like one inside a text counts, too.
 type tally struct{ facts, values, mostFacts, mostValues int }
 
 func (t *tally) add(line []byte) error {

@@ -34,7 +34,8 @@ func TestAnswersOfManyFactsAreLimited(t *testing.T) {
 	}))
 	defer server.Close()
 	lines := func(tuple string, count int) string {
-		return strings.Repeat(`{"conduit":"c","says":"r","tuples":[`+tuple+strings.Repeat(","+tuple, 9999)+"]}\n", count/10000)
+		line := `{"conduit":"c","says":"r","tuples":[` + tuple + strings.Repeat(","+tuple, 9999) + "]}\n"
+		return strings.Repeat(line, count/10000)
 	}
 	source := opened(t, at(server.URL, ""), Login{})
 	for name, test := range map[string]struct{ answer, want string }{
@@ -52,8 +53,8 @@ func TestAnswersOfManyFactsAreLimited(t *testing.T) {
 	const facts = 100_000
 	answer = lines(`["a"]`, facts)
 	counted := &tally{mostFacts: facts / 2, mostValues: facts}
-	if _, err := readStatements(strings.NewReader(answer), "f", manifest.Declared{}, counted.add); !errors.Is(err, errTooMany) ||
-		!strings.HasPrefix(err.Error(), "f:5: ") {
+	_, err := readStatements(strings.NewReader(answer), "f", manifest.Declared{}, counted.add)
+	if !errors.Is(err, errTooMany) || !strings.HasPrefix(err.Error(), "f:5: ") {
 		t.Errorf("lines of too many facts together: %v", err)
 	}
 	held := heldBy(func() Update {

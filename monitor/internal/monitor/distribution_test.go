@@ -127,7 +127,8 @@ func (d *distributed) join(t *testing.T) *distribution.Worker {
 
 func (d *distributed) compute(t *testing.T, number int) []byte {
 	t.Helper()
-	if _, err := d.join(t).Fetch(t.Context(), t.TempDir(), 1000); err == nil || !strings.Contains(err.Error(), "0 are the limit") {
+	if _, err := d.join(t).Fetch(t.Context(), t.TempDir(), 1000); err == nil ||
+		!strings.Contains(err.Error(), "0 are the limit") {
 		t.Errorf("work beyond a worker's limit: %v", err)
 	}
 	work, err := d.join(t).Fetch(t.Context(), t.TempDir(), maxWork)

@@ -284,7 +284,8 @@ func TestLongWork(t *testing.T) {
 	if err := os.Truncate(work, long); err != nil {
 		t.Skip("this file system has no such files: ", err)
 	}
-	if err := run(maxWork); !errors.Is(err, plainfile.ErrTooLong) || !strings.Contains(err.Error(), "it has 4194304 MiB, and 1024 are the limit") {
+	if err := run(maxWork); !errors.Is(err, plainfile.ErrTooLong) ||
+		!strings.Contains(err.Error(), "it has 4194304 MiB, and 1024 are the limit") {
 		t.Errorf("long work: %v", err)
 	}
 	if err := run(long); !errors.Is(err, errDamagedWork) {

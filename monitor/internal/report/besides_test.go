@@ -15,7 +15,8 @@ import (
 // figureIn returns a figure of a report's section.
 func figureIn(report figure.Report, section, id string) (found figure.Figure, there bool) {
 	for _, one := range report.Sections {
-		if at := slices.IndexFunc(one.Figures, func(f figure.Figure) bool { return f.ID == id }); one.ID == section && at >= 0 {
+		at := slices.IndexFunc(one.Figures, func(f figure.Figure) bool { return f.ID == id })
+		if one.ID == section && at >= 0 {
 			return one.Figures[at], true
 		}
 	}
