@@ -68,7 +68,8 @@ func TestRefusedChoicesWaitForNothing(t *testing.T) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)
 			}
 		}
-		if status, reason := alice.chooses(wire.Choose{Conduit: alice.id(diary), Policy: asSecret}); status != "EACCES" {
+		unsigned := wire.Choose{Conduit: alice.id(diary), Policy: asSecret}
+		if status, reason := alice.chooses(unsigned); status != "EACCES" {
 			t.Errorf("without a signature: %s %s", status, reason)
 		}
 		if len(made) > 0 {
@@ -180,7 +181,8 @@ func TestOnlyPoliciesThatMayBeChosenAreRecorded(t *testing.T) {
 				t.Errorf("%s %s", status, reason)
 			}
 			for _, record := range recordsOf(t, alice.m, "choose")[before:] {
-				if text := fmt.Sprintf("%+v", record); record.Policy != test.recorded || strings.Contains(text, "a secret of") {
+				text := fmt.Sprintf("%+v", record)
+				if record.Policy != test.recorded || strings.Contains(text, "a secret of") {
 					t.Error(text)
 				}
 			}

@@ -60,7 +60,8 @@ func (u *user) offered(name string) (conduit, nonce string, policies []string) {
 func (u *user) choice(policy, signer string) string {
 	u.stack.t.Helper()
 	conduit, nonce, _ := u.offered(ofFriends)
-	text := api.SignedChoice(u.stack.served, api.ChoiceRequest{Conduit: conduit, Principal: "bob", Policy: policy, Nonce: nonce})
+	text := api.SignedChoice(u.stack.served,
+		api.ChoiceRequest{Conduit: conduit, Principal: "bob", Policy: policy, Nonce: nonce})
 	signature := ed25519.Sign(pipelinetest.Key(signer), text)
 	return fmt.Sprintf("choose %d %s %s", u.stack.id(ofFriends), hex.EncodeToString(signature), policy)
 }
@@ -128,7 +129,8 @@ func TestAWorkersChoiceThatEndsItsOwnSession(t *testing.T) {
 	for revocation, ends := range map[string]bool{"lazy": false, "immediate": true} {
 		t.Run(revocation, func(t *testing.T) {
 			s := startChoosing(t, revocation)
-			bob, alice, carol := s.login("bob", "127.0.1.2"), s.login("alice", "127.0.1.1"), s.login("carol", "127.0.1.3")
+			bob, alice := s.login("bob", "127.0.1.2"), s.login("alice", "127.0.1.1")
+			carol := s.login("carol", "127.0.1.3")
 			s.expect("before", bob.reading(ofFriends), "text "+ofFriends+", asked 0")
 			answer, err := bob.say(bob.choice(nobodys, "bob"))
 			if (err != nil) != ends || !ends && answer != "chosen" {
