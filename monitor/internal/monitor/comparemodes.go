@@ -77,9 +77,9 @@ func effectOfPipeline(from, to string) string {
 	case to == wire.ModeBaseline.String():
 		return "nothing is enforced any more: what policies forbid happens, and is not recorded"
 	case from == "":
-		return "nothing is denied: what policies forbid happens, and is recorded"
+		return "accesses are not denied: what policies forbid happens, and is recorded"
 	case denies(from):
-		return "nothing is denied any more: what policies forbid happens, and is recorded"
+		return "accesses are not denied any more: what policies forbid happens, and is recorded"
 	}
 	return "what policies forbid happens as before, and is recorded from then on"
 }

@@ -33,7 +33,7 @@ func TestCompareShowsChangesOfModes(t *testing.T) {
 	}
 	compared("nothing changes", pipelinetest.Bare)
 	compared("a pipeline that is tried out", audited, api.ModeChange{Kind: "Pipeline", Name: "bare", From: "shai",
-		To: "audit", Effect: "nothing is denied any more: what policies forbid happens, and is recorded"})
+		To: "audit", Effect: "accesses are not denied any more: what policies forbid happens, and is recorded"})
 	compared("a policy that is tried out", policy("Audit"), api.ModeChange{Kind: "Policy", Name: "diary",
 		From: "Enforce", To: "Audit", Effect: "what it forbids is not denied any more: it happens, and is recorded"})
 	if _, err := m.SetMode(t.Context(), "bare", "audit"); err != nil {
@@ -59,12 +59,12 @@ func TestCompareShowsChangesOfModes(t *testing.T) {
 func TestEffectsOfPipelineModes(t *testing.T) {
 	for _, test := range []struct{ from, to, want string }{
 		{"shai", "dynamic", "what policies forbid is denied as before"},
-		{"dynamic-lazy", "audit", "nothing is denied any more: what policies forbid happens, and is recorded"},
+		{"dynamic-lazy", "audit", "accesses are not denied any more: what policies forbid happens, and is recorded"},
 		{"shai", "baseline", "nothing is enforced any more: what policies forbid happens, and is not recorded"},
 		{"audit", "baseline", "nothing is enforced any more: what policies forbid happens, and is not recorded"},
 		{"baseline", "audit", "what policies forbid happens as before, and is recorded from then on"},
 		{"baseline", "shai", "what policies forbid is denied from then on: it happened"},
-		{"", "audit", "nothing is denied: what policies forbid happens, and is recorded"},
+		{"", "audit", "accesses are not denied: what policies forbid happens, and is recorded"},
 		{"", "baseline", "nothing is enforced: what policies forbid happens, and is not recorded"},
 	} {
 		if got := effectOfPipeline(test.from, test.to); got != test.want {

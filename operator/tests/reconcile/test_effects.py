@@ -53,13 +53,19 @@ def test_what_choices_would_open_is_told() -> None:
 
 
 def test_what_is_not_denied_any_more_is_told() -> None:
-    tried = {"kind": "Pipeline", "name": "a", "from": "shai", "to": "audit", "effect": "nothing is denied any more"}
+    tried = {
+        "kind": "Pipeline",
+        "name": "a",
+        "from": "shai",
+        "to": "audit",
+        "effect": "accesses are not denied any more",
+    }
     other = {**tried, "name": "b"}
     fresh = {"kind": "Policy", "name": "p", "from": "", "to": "Audit", "effect": "what it forbids is not denied"}
     changed = effect(modes=[tried, other, {**fresh, "unknown": 1}], modesTotal=5)
     assert changed.summary().endswith(
-        "; Pipeline a changes from shai to mode audit: nothing is denied any more"
-        "; Pipeline b changes from shai to mode audit: nothing is denied any more"
+        "; Pipeline a changes from shai to mode audit: accesses are not denied any more"
+        "; Pipeline b changes from shai to mode audit: accesses are not denied any more"
         "; Policy p is new in mode Audit: what it forbids is not denied; 2 other modes change"
     )
     written = changed.of_pipeline("a")

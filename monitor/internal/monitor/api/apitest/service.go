@@ -171,7 +171,7 @@ func (s *Service) Compare(_ context.Context, request api.CompareRequest, progres
 		Closed:      []api.FlowChange{closed},
 		ClosedTotal: 12, WouldClose: []api.FlowChange{}, WouldOpen: []api.FlowChange{byChoice}, WouldOpenTotal: 8,
 		Modes: []api.ModeChange{{Kind: api.OfPipeline, Name: "syse", From: "shai", To: "audit",
-			Effect: "nothing is denied any more: what policies forbid happens, and is recorded"}}, ModesTotal: 1,
+			Effect: "accesses are not denied any more: what policies forbid happens, and is recorded"}}, ModesTotal: 1,
 		Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
 		Documents: []string{closed.Conduit}, DocumentsTotal: 4, DurationMicroseconds: 181_000}, nil
 }
