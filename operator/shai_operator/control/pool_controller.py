@@ -108,7 +108,7 @@ class PoolController:
             await self._services.executor.execute(Plan([SetStatus(pool, pool_status.WRITER, strange)]))
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
-        stored = await self._services.releases.named(shares.releases_named(pool))
+        stored = await self._services.releases.named(shares.releases_needed(pool))
         self._note(pool, state)
         try:
             known = await settled(self._services, pool, stored)
@@ -127,7 +127,7 @@ class PoolController:
         state.tracks = _tracks(plan)
         again = self._survey(pool, state, observed, await self._carry_out(pool, state, plan, observed))
         if not state.tidy:
-            await self._services.releases.forget(ref.name, shares.releases_named(inventory.get(ref) or pool))
+            await self._services.releases.forget(ref.name, shares.releases_needed(inventory.get(ref) or pool))
             state.tidy = True
         return min((seconds for seconds in (again, known.again_seconds) if seconds is not None), default=None)
 

@@ -101,7 +101,7 @@ class Observed:
     definitions: Mapping[Tenant, Definitions]
     """What each of them is to run. One that is missing here is not known yet: its members stay as they are."""
     releases: Mapping[str, Release]
-    """The stored releases that the status names, by name; `releases_named` says which."""
+    """The stored releases that the status names, by name; `releases_needed` says which."""
     members: Mapping[str, Observation]
     """Members by name: the rows of the status (`observations`), completed with observations."""
     places: Mapping[int, Place]

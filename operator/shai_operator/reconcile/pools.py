@@ -326,8 +326,9 @@ class _Reconciliation:
                 yield action
 
     def _forgotten(self) -> Iterator[ForgetReleases]:
-        needed = {release for share in self._shares.values() for release in share.needed}
+        needed = {member.release for member in (*self._staying, *self._leaving)}
+        needed |= {release for share in self._shares.values() for release in share.needed}
         waiting = [share for tenant, share in self._observed.shares.items() if tenant not in self._shares]
         needed |= {release for share in waiting for release in shares.named(share.kept)}
-        if shares.releases_named(self._pool) - needed:
+        if shares.releases_needed(self._pool) - needed:
             yield ForgetReleases(name(self._pool), frozenset(needed))

@@ -33,22 +33,24 @@ def tasks(pipeline: Object) -> tuple[str, ...]:
 
 
 def policies(pipeline: Object, inventory: Inventory) -> tuple[str, ...]:
-    """Return the names of the Policies on a pipeline's conduits and its tasks' taints, sorted.
+    """Return the names of the Policies on a pipeline's conduits, among their choices, and on its tasks' taints, sorted.
 
-    Those of the standard library are no objects: each monitor has them.
+    A monitor takes a pipeline only with all of them. Those of the standard library are no objects: each monitor has
+    them.
     """
     return tuple(sorted(inventory.derived(pipeline, _of_conduits) | set(_of_taints(pipeline, inventory))))
 
 
 def names_policy(pipeline: Object, policy: str, inventory: Inventory) -> bool:
-    """Whether a policy is on one of a pipeline's conduits or on a taint of its tasks."""
+    """Whether a policy is among `policies`."""
     return policy in inventory.derived(pipeline, _of_conduits) or policy in _of_taints(pipeline, inventory)
 
 
 def _of_conduits(pipeline: Object) -> frozenset[str]:
     conduits = spec(pipeline).get("conduits") or ()
-    found = {_policy(conduit) for conduit in conduits}
-    found.update(_policy(path) for conduit in conduits for path in conduit.get("paths") or ())
+    paths = [path for conduit in conduits for path in conduit.get("paths") or ()]
+    chosen = [choice for path in paths for choice in path.get("choices") or ()]
+    found = {_policy(holder) for holder in (*conduits, *paths, *chosen)}
     return frozenset(policy for policy in found if policy and not policy.startswith(_LIBRARY))
 
 

@@ -141,7 +141,7 @@ def _begun(share: Share) -> bool:
 def forbidden(share: Share, release: Release) -> frozenset[str]:
     """Return the pipelines of a release that a pool does not allow.
 
-    The cause is the namespace, a mode, a runtime, an address, choices, or a store.
+    The cause is the namespace, a mode, a runtime, an address, choices, a store, or a policy that the release lacks.
     """
     pipelines = release.of_kind("Pipeline")
     if release.namespace == share.tenant.name:
@@ -228,10 +228,12 @@ def _inventory(release: Release) -> Inventory:
 
 def _refused(share: Share, pipeline: Object, known: Inventory) -> bool:
     """Whether a pool does not allow a pipeline of a release; ``known`` is the release's inventory."""
-    used = references.policies(pipeline, known)
-    tried = [(policy, policies.mode(_existing(known.find("Policy", "", policy)))) for policy in used]
+    used = {policy: known.find("Policy", "", policy) for policy in references.policies(pipeline, known)}
+    tried = [(policy, policies.mode(found)) for policy, found in used.items() if found is not None]
+    # No monitor runs a pipeline without a policy that it names. An earlier version of the operator did not count all.
     return bool(
-        tenancy.mode_refusal(share.pool, [references.mode(pipeline)], tried)
+        len(tried) < len(used)
+        or tenancy.mode_refusal(share.pool, [references.mode(pipeline)], tried)
         or tenancy.runtime_refusal(share.pool, references.existing_tasks(pipeline, known))
         or addresses.refusal(share.pool, share.tenant, pipeline)
         or choices.refusal(share.pool, share.tenant, pipeline)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import bundles, members, pool_status, releases, rollout, rollout_status
+from shai_operator.reconcile import bundles, enforcement, members, pool_status, releases, rollout, rollout_status
 from shai_operator.reconcile.bundles import Bundle, Release
 from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.objects import name
@@ -59,8 +59,16 @@ class ShareReconciliation:
         return Bundle(found, self.definitions.facts)
 
     def wanted(self, member: Observation) -> Bundle | None:
-        """Return the bundle that a member should have in force; None: the one that it has."""
-        return self.bundle(self.decision.targets.get(member.name, ""))
+        """Return the bundle that a member should have in force; None: the one that it has.
+
+        A member that does not take it, for whatever reason, runs nothing rather than what the pool does not allow: the
+        facts of the namespace, and what else is in the bundle, are its authors'.
+        """
+        bundle = self.bundle(self.decision.targets.get(member.name, ""))
+        running = self.releases.get(member.release)
+        if bundle is None or bundle.label not in member.refused or running is None:
+            return bundle
+        return enforcement.empty_bundle(self.share.pool) if releases.forbidden(self.share, running) else bundle
 
     @property
     def newest(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import tenants
+from shai_operator.reconcile import enforcement, tenants
 from shai_operator.reconcile.objects import status
 from shai_operator.reconcile.rollout_state import State, read
 from shai_operator.reconcile.tenants import Tenant
@@ -107,9 +107,19 @@ def named(kept: Mapping[str, Any]) -> frozenset[str]:
 
 
 def releases_named(pool: Object) -> frozenset[str]:
-    """Return the names of the releases that a reconciliation of the pool needs."""
+    """Return the names of the releases that the rollouts of a pool need."""
     known = status(pool)
     return named(known).union(*map(named, known.get("namespaces") or ()))
+
+
+def releases_needed(pool: Object) -> frozenset[str]:
+    """Return the names of the releases that a reconciliation of the pool needs, and of those that its members run.
+
+    Whether the pool still allows what a member runs follows from its release, also when nothing else needs that.
+    """
+    empty = enforcement.empty_bundle(pool).release.name  # never stored
+    rows = {str(row.get("release") or "") for row in status(pool).get("members") or ()}
+    return releases_named(pool) | rows - {"", empty}
 
 
 def former(pool: Object, inventory: Inventory, stored: Mapping[str, Release] | None = None) -> Tenant | None:

@@ -87,7 +87,9 @@ class World:
         self.unreachable: set[str] = set()
         self.closed = 0
         self.refuses: set[str] = set()
-        """Policy texts that monitors refuse."""
+        """Policy texts, and names of sources of facts, that monitors refuse."""
+        self.away: set[str] = set()
+        """Names of sources of facts that do not answer monitors."""
         self.denies: set[str] = set()
         """Policy texts under which half of the decisions are denials."""
         self.unchecked: set[str] = set()
@@ -244,7 +246,7 @@ class World:
         )
 
     def observed(self) -> Observed:
-        named = shares.releases_named(self.pool)
+        named = shares.releases_needed(self.pool)
         stored = {key: release for key, release in self.stored.items() if key in named}
         served = tenancy.served(self.pool, self.known, stored)
         rows = {
@@ -370,18 +372,10 @@ class World:
 
     def apply(self, action: ApplyBundle) -> None:
         machine = self.machines[action.member.name]
-        policy = action.bundle.release.objects.get(("Policy", "public"))
-        if policy is not None and policy["spec"]["text"] in self.refuses:
-            label = action.bundle.label
-            machine.refused[label] = Failure("BundleRefused", "line 1: does not parse", self.now)
-            return
-        named = {
-            task["spec"]["runtimeName"]
-            for task in action.bundle.release.of_kind("Task")
-            if "runtimeName" in task["spec"]
-        }
-        if not named <= machine.runtimes:
-            machine.refused[action.bundle.label] = Failure("BundleRefused", "there is no such runtime", self.now)
+        why = self.refusal(action.bundle, machine)
+        if why:
+            away = why in self.away
+            machine.refused[action.bundle.label] = Failure("BundleRefused", why, self.now, passing=away)
             return
         machine.refused.pop(action.bundle.label, None)
         machine.bundle = action.bundle
@@ -390,6 +384,20 @@ class World:
             machine.written.add(Tenant(name(owner), uid(owner)))
         wanted = {(entry.pipeline, task) for entry in members.tasks(action.bundle.release) for task in entry.always}
         machine.tasks = {key: machine.tasks.get(key, "Stopped") for key in wanted}
+
+    def refusal(self, bundle: Bundle, machine: Machine) -> str:
+        """Say why the monitor of a member refuses a bundle; empty: it does not."""
+        release, sources = bundle.release, {source["metadata"]["name"] for source in bundle.facts.manifests}
+        policy = release.objects.get(("Policy", "public"))
+        if policy is not None and policy["spec"]["text"] in self.refuses:
+            return "line 1: does not parse"
+        runtimes = {task["spec"].get("runtimeName") for task in release.of_kind("Task")} - {None}
+        if not runtimes <= machine.runtimes:
+            return "there is no such runtime"
+        absent = named_policies([*release.manifests]) - {name(policy) for policy in release.of_kind("Policy")}
+        if absent:
+            return f"there is no Policy {min(absent)}"
+        return min(sources & (self.refuses | self.away), default="")
 
     def set_status(self, action: SetStatus) -> None:
         """Apply a part of a status: fields and conditions that the writer no longer sends are removed."""
@@ -404,6 +412,16 @@ class World:
         merged |= written | {"conditions": [*others, *written.get("conditions", ())]}
         self.owned[reference(obj), action.writer] = types | set(written) - {"conditions"}
         self.known.put({**obj, "status": merged})
+
+
+def named_policies(part: Any) -> set[str]:
+    """Return the names of the Policies to which manifests refer, wherever they do, as a monitor's parser finds them."""
+    if isinstance(part, list):
+        return set().union(*map(named_policies, part))
+    if not isinstance(part, dict):
+        return set()
+    own = {str(part[key]["name"]) for key in ("policy", "taint") if isinstance(part.get(key), dict)}
+    return {called for called in own if "/" not in called}.union(*map(named_policies, part.values()))
 
 
 def revision(text: str) -> str:

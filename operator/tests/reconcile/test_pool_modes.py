@@ -7,7 +7,9 @@ import hashlib
 
 import pytest
 
-from tests.reconcile.builders import resource
+from shai_operator.reconcile import references
+from shai_operator.reconcile.objects import Reference, name, reference
+from tests.reconcile.builders import resource, revision
 from tests.reconcile.pool_world import World, first_under_way, running_modes
 
 
@@ -85,3 +87,92 @@ def test_what_is_forbidden_leaves_a_first_release_though_its_specs_are_not_check
     world.change("JailPool", "default", allowedModes=["shai"])
     world.settle(3)
     assert running_modes(world) == set()
+
+
+def of_two(chosen: str = "") -> World:
+    """Return a world in which a pipeline in mode baseline runs beside one that has choices."""
+    world = World(1, allowedModes=["shai", "baseline"])
+    mine = resource("Policy", "mine", {"text": "m", "mode": "Enforce"})
+    world.put(mine)
+    world.put({**revision(mine), "status": {}})
+    choices = {"choices": [{"by": "alice", "policy": {"name": chosen}}]} if chosen else {}
+    paths = [{"path": "/b/**", "policy": {"name": "public"}, **choices}]
+    documents = {"name": "documents", "kind": "file", "ingress": True, "paths": paths}
+    world.put(resource("Task", "index", {"run": "Always"}))
+    world.put(resource("Pipeline", "other", {"tasks": ["index"], "conduits": [documents]}))
+    paths = [{"path": "/a/**", "policy": {"name": "mine"}}]
+    world.change("Pipeline", "syse", mode="baseline", conduits=[{"name": "documents", "kind": "file", "paths": paths}])
+    world.settle()
+    assert running(world) == {"syse", "other"}
+    return world
+
+
+def running(world: World) -> set[str]:
+    """Return the pipelines that members run."""
+    bundles = [machine.bundle.release for machine in world.machines.values() if machine.bundle]
+    return {name(pipeline) for release in bundles for pipeline in release.of_kind("Pipeline")}
+
+
+def test_no_choice_of_another_pipeline_keeps_a_mode_that_the_pool_allows_no_longer() -> None:
+    world = of_two(chosen="mine")
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.settle(3)
+    assert running(world) == {"other"}
+    assert world.condition("Pipeline", "other", "RolledOut") == ("True", "Complete")
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["refused", "away"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_member_that_does_not_take_what_is_left_runs_nothing(*, away: bool, restarts: bool) -> None:
+    """Its authors decide on what else is in a bundle, so nothing there keeps in force what the pool does not allow."""
+    world = of_two()
+    (world.away if away else world.refuses).add("late")
+    world.put(resource("FactSource", "late", {"inline": []}))
+    world.settle(3)
+    assert running(world) == {"syse", "other"}, "it is allowed as yet, and the facts before these stay"
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.look()
+    if restarts:
+        for machine in world.machines.values():
+            machine.refused.clear()
+    world.settle(4)
+    assert running(world) == set()
+    world.settle(60)
+    assert running(world) == set(), "it stays so, also when the bundle is tried again"
+    world.away.clear()
+    world.refuses.clear()
+    world.settle(61)
+    assert running(world) == {"other"}
+
+
+def test_a_member_that_refuses_facts_keeps_what_the_pool_allows() -> None:
+    world = of_two()
+    world.refuses.add("late")
+    world.put(resource("FactSource", "late", {"inline": []}))
+    world.known.remove(Reference("Pipeline", "search", "other"))
+    world.settle(60)
+    assert running(world) == {"syse", "other"}
+    world.refuses.clear()
+    world.settle(61)
+    assert running(world) == {"syse"}
+
+
+def test_a_pipeline_without_a_policy_leaves_the_release_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which did not count the policies of choices: no monitor took what it released."""
+    world = World(1)
+    counted = references.policies
+    monkeypatch.setattr(references, "policies", lambda *known: tuple(x for x in counted(*known) if x != "mine"))
+    mine = resource("Policy", "mine", {"text": "m", "mode": "Enforce"})
+    world.put(mine)
+    world.put({**revision(mine), "status": {}})
+    paths = [{"path": "/a/**", "policy": {"name": "public"}, "choices": [{"by": "a", "policy": {"name": "mine"}}]}]
+    world.change("Pipeline", "syse", conduits=[{"name": "d", "kind": "file", "ingress": True, "paths": paths}])
+    world.settle()
+    assert running(world) == set()
+    monkeypatch.undo()
+    world.known.remove(reference(mine))
+    world.settle(5)
+    assert running(world) == set(), "its release is not carried on"
+    world.put(mine)
+    world.settle()
+    assert running(world) == {"syse"}
