@@ -45,6 +45,7 @@ func (p *program) analyzeOffline(ctx context.Context, flags offlineFlags, drawn 
 		for _, task := range withoutInstances(found.Analysis) {
 			missing = append(missing, noInstance([]string{task})+": give the facts about users, with --data or --facts")
 		}
+		p.tellChoices(found.Choices)
 		if err := draw(drawn, found, missing, now); err != nil {
 			return err
 		}

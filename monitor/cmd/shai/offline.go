@@ -80,6 +80,21 @@ func (p *program) offline(ctx context.Context, flags offlineFlags, about offline
 	return errors.Join(do(project), project.Close())
 }
 
+// mostChoices limits the choices that are named.
+const mostChoices = 5
+
+// tellChoices says which choices of policies an answer does not count.
+func (p *program) tellChoices(choices []offline.Choice) {
+	for i, one := range choices {
+		if i == mostChoices {
+			fmt.Fprintf(p.stderr, "not known: choices: and %d more\n", len(choices)-i)
+			return
+		}
+		fmt.Fprintf(p.stderr, "not known: choices: %s may choose %s for %s, which then decides\n",
+			printable(one.Principal), printable(one.Policy), printable(one.Conduit))
+	}
+}
+
 func (p *program) whoCommand() *cobra.Command {
 	var flags offlineFlags
 	var at string
@@ -89,7 +104,8 @@ func (p *program) whoCommand() *cobra.Command {
 		Short: "List who could access a conduit under manifests; needs no monitor",
 		Long: `List the users, and the tasks without users, that could access a conduit if the manifests
 were in force. Not in it are users that no expectation of the pipeline names, and accesses that
-depend on an address or on how long ago something was. Of a monitor, "shai readers" lists them.`,
+depend on an address or on how long ago something was. Choices of another policy for the conduit
+are named, and not counted. Of a monitor, "shai readers" lists them.`,
 		Example: `  shai who -f crds/examples/syse --data /srv/data --conduit /corpus/friends/alice/1.txt
   shai who -f pipeline.yaml --conduit /summary/words.txt --access write --output json`,
 		Args:    cobra.NoArgs,
@@ -105,7 +121,8 @@ depend on an address or on how long ago something was. Of a monitor, "shai reade
 				if err != nil {
 					return err
 				}
-				return p.print(readers, func(w io.Writer) { printReaders(w, readers) })
+				p.tellChoices(readers.Choices)
+				return p.print(readers, func(w io.Writer) { printReaders(w, readers.Readers) })
 			})
 		}),
 	}
@@ -137,7 +154,8 @@ func (p *program) whatCommand() *cobra.Command {
 		Long: `List the classes of conduits that a user could access if the manifests were in force, in
 each task and region that is expected of the user. All conduits of a class are decided alike.
 NUMBER says how many there are; the files of a directory are not counted, it is given as a whole.
-A task without users is "task/NAME".`,
+Choices of another policy for documents are named, and not counted. A task without users is
+"task/NAME".`,
 		Example: `  shai what -f crds/examples/syse --data /srv/data --principal alice
   shai what -f pipeline.yaml --principal task/count --output json`,
 		Args: cobra.NoArgs,
@@ -155,6 +173,7 @@ A task without users is "task/NAME".`,
 				if err != nil {
 					return err
 				}
+				p.tellChoices(reach.Choices)
 				return p.print(reach, func(w io.Writer) { printReach(w, reach) })
 			})
 		}),
@@ -195,6 +214,7 @@ func (p *program) explainOffline(ctx context.Context, flags offlineFlags, questi
 		if err != nil {
 			return err
 		}
+		p.tellChoices(explanation.Choices)
 		return p.print(explanation, func(w io.Writer) {
 			explanation.Print(w)
 			if explanation.Suggestion != "" {

@@ -113,7 +113,7 @@ func TestManifestsAloneGiveTheMonitorsAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.Readers, got.Readers); diff != "" {
+		if diff := cmp.Diff(want.Readers, got.Readers.Readers); diff != "" {
 			t.Errorf("readers of %s:\n%s", document, diff)
 		}
 	}

@@ -21,7 +21,15 @@ type Explanation struct {
 	api.Explanation
 	// Suggestion is the smallest of the tried changes of the conduit's policy with which the
 	// access would be allowed; "" if it is allowed, or if there is none.
-	Suggestion string `json:"suggestion,omitempty"`
+	Suggestion string   `json:"suggestion,omitempty"`
+	Choices    []Choice `json:"choices,omitempty"` // for the conduit
+}
+
+// Readers are those who may access a conduit.
+type Readers struct {
+	api.Readers
+
+	Choices []Choice `json:"choices,omitempty"` // for the conduit
 }
 
 // Explain answers a question as the monitor would before any task has run.
@@ -53,7 +61,7 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 	flow := decision.Flow{What: what, Conduit: conduit,
 		Who: decision.Subject{Task: instance.Task, Instance: instance.Name(), Taint: who.Taint, Session: who.Session}}
 	out := Explanation{Explanation: decision.Explain(question, flow, "declared", p.state, now)}
-	out.Derivation = p.inManifests(out.Derivation)
+	out.Derivation, out.Choices = p.inManifests(out.Derivation), p.choicesOf(question.Conduit)
 	if !out.Allowed {
 		out.Suggestion = analysis.Suggest(plan, p.state, instance, what, conduit, now)
 	}
@@ -100,6 +108,8 @@ type Analysis struct {
 
 	Plan  *analysis.Plan   `json:"-"`
 	Found *analysis.Report `json:"-"`
+
+	Choices []Choice `json:"choices,omitempty"` // for documents of the pipeline
 }
 
 // Analyze runs the analysis of a pipeline.
@@ -115,19 +125,19 @@ func (p *Project) Analyze(ctx context.Context, pipeline string, now time.Time) (
 	}
 	took := time.Since(begun)
 	found := result.Report(now)
-	return Analysis{Plan: plan, Found: found,
+	return Analysis{Plan: plan, Found: found, Choices: p.choicesIn(plan),
 		Analysis: api.AnalysisOf(plan.Pipeline, found, p.state.Bundle().Version, now, took)}, nil
 }
 
 // Who lists those who may access a conduit.
-func (p *Project) Who(ctx context.Context, request api.ReadersRequest, now time.Time) (api.Readers, error) {
+func (p *Project) Who(ctx context.Context, request api.ReadersRequest, now time.Time) (Readers, error) {
 	plan, err := p.Pipeline(request.Pipeline)
 	if err != nil {
-		return api.Readers{}, err
+		return Readers{}, err
 	}
 	conduit, err := p.Conduit(request.Conduit)
 	if err != nil {
-		return api.Readers{}, err
+		return Readers{}, err
 	}
 	what := policy.Read
 	if request.Access == policy.Write.String() {
@@ -135,9 +145,10 @@ func (p *Project) Who(ctx context.Context, request api.ReadersRequest, now time.
 	}
 	result, err := analysis.Run(ctx, plan, p.state, analysis.Options{Now: now})
 	if err != nil {
-		return api.Readers{}, err
+		return Readers{}, err
 	}
-	return api.ReadersOf(ctx, plan.Pipeline, result, p.state, request, conduit, what)
+	readers, err := api.ReadersOf(ctx, plan.Pipeline, result, p.state, request, conduit, what)
+	return Readers{Readers: readers, Choices: p.choicesOf(request.Conduit)}, err
 }
 
 // Reach is what one user may access.
@@ -145,6 +156,7 @@ type Reach struct {
 	Pipeline  string        `json:"pipeline"`
 	Principal string        `json:"principal"`
 	Classes   []ReachedSort `json:"classes"`
+	Choices   []Choice      `json:"choices,omitempty"` // for documents of the pipeline
 }
 
 // ReachedSort is conduits of one class, or one conduit without a class, that an instance may
@@ -168,7 +180,7 @@ func (p *Project) What(pipeline, principal, region string, now time.Time) (Reach
 	if err != nil {
 		return Reach{}, err
 	}
-	out := Reach{Pipeline: plan.Pipeline, Principal: principal, Classes: []ReachedSort{}}
+	out := Reach{Pipeline: plan.Pipeline, Principal: principal, Classes: []ReachedSort{}, Choices: p.choicesIn(plan)}
 	instances, err := p.instancesOf(plan, principal, region, now)
 	if err != nil {
 		return out, err

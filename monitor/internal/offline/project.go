@@ -42,6 +42,7 @@ type Project struct {
 	// Missing says what is not known without a monitor, and so left out of every answer.
 	Missing []string
 
+	catalog   *catalog.Catalog
 	state     *catalog.State
 	plans     map[string]*analysis.Plan
 	close     func() error
@@ -152,6 +153,7 @@ func (p *Project) fill(ctx context.Context, bundle *manifest.Bundle, directory s
 		return err
 	}
 	remove := p.close
+	p.catalog = c
 	p.close = func() error { return errors.Join(c.Close(), remove()) }
 	if _, err := c.Apply(next); err != nil {
 		return err
