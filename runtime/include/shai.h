@@ -456,7 +456,7 @@ SHAI_API int shai_write(struct shai_session *session, const char *conduit, const
 /* What the user of a session may choose for one conduit. */
 struct shai_offer {
 	char conduit[SHAI_PREFIX_MAX]; /* its path in the pipeline, which is signed */
-	char nonce[SHAI_NAME_MAX];     /* is signed, too; for one choice */
+	char nonce[SHAI_NAME_MAX];     /* is signed, too; for one choice, within 10 minutes */
 	char policy[SHAI_POLICY_MAX];  /* in force, if the user may choose it; else empty */
 	uint32_t count;                /* of choice, 0..SHAI_OFFERED_MAX */
 	char choice[SHAI_OFFERED_MAX][SHAI_POLICY_MAX];

@@ -70,6 +70,7 @@ const classification = "2"
 
 // Catalog is the durable state of one monitor. It is safe for concurrent use.
 type Catalog struct {
+	offers
 	database *bbolt.DB
 	table    *ClassTable
 	state    atomic.Pointer[State]
@@ -93,7 +94,7 @@ func Open(dir string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog %s: %w", file, err)
 	}
-	c := &Catalog{database: database}
+	c := &Catalog{database: database, offers: newOffers()}
 	if err := c.recover(dir); err != nil {
 		_ = database.Close()
 		return nil, fmt.Errorf("open catalog %s: %w", file, err)
@@ -142,12 +143,11 @@ func (c *Catalog) State() *State { return c.state.Load() }
 func (c *Catalog) ClassTable() *ClassTable { return c.table }
 
 func (c *Catalog) recover(dir string) error {
-	err := c.database.Update(func(tx *bbolt.Tx) error { return errors.Join(prepare(tx), identify(tx)) })
-	if err != nil {
+	if err := c.database.Update(prepare); err != nil {
 		return diskFull(err)
 	}
 	var state *State
-	err = c.database.View(func(tx *bbolt.Tx) (err error) {
+	err := c.database.View(func(tx *bbolt.Tx) (err error) {
 		state, err = c.load(tx)
 		return err
 	})

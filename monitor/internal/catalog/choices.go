@@ -3,11 +3,7 @@
 package catalog
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +29,7 @@ type Item struct {
 	By      string    // who has chosen it; "" if it is the rule's
 	Choices []Choice  // those that the bundle permits, for this conduit
 	Nonce   string    // stands for this conduit as it is: a choice is signed with it, and changes it
+	Earlier string    // the nonce of the period before, which is good, too
 }
 
 // chosen is a principal's choice on disk. It is in force while the bundle permits it.
@@ -41,9 +38,6 @@ type chosen struct {
 	Policy Reference `json:"policy"`
 	Times  uint64    `json:"times"` // how often something was chosen for the conduit
 }
-
-// ErrOutdated says that something else was chosen meanwhile, or that nothing can be.
-var ErrOutdated = errors.New("the choice is about something else than the document as it is now")
 
 // ErrNotPermitted says that no rule lets the principal choose the policy.
 var ErrNotPermitted = errors.New("the pipeline does not let this principal choose this policy")
@@ -55,31 +49,6 @@ func (r Reference) String() string {
 		arguments = append(arguments, fmt.Sprintf("%s: %q", parameter, r.Arguments[parameter]))
 	}
 	return r.Policy + "(" + strings.Join(arguments, ", ") + ")"
-}
-
-// keyIdentity is the place of a random text in the bucket meta, which no other catalog has.
-var keyIdentity = []byte("identity")
-
-// identify gives a catalog its identity.
-func identify(tx *bbolt.Tx) error {
-	if tx.Bucket(bucketMeta).Get(keyIdentity) != nil {
-		return nil
-	}
-	identity := make([]byte, 32)
-	if _, err := rand.Read(identity); err != nil {
-		return err
-	}
-	l := openLedger(tx)
-	return errors.Join(l.bucket(bucketMeta).Put(keyIdentity, identity), l.close())
-}
-
-// nonce returns the text that stands for a conduit after a number of choices. Nobody knows it who
-// has not got it from this catalog.
-func nonce(tx *bbolt.Tx, id uint32, name string, times uint64) string {
-	sum := hmac.New(sha256.New, tx.Bucket(bucketMeta).Get(keyIdentity))
-	sum.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, id), times))
-	sum.Write([]byte(name))
-	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // choicesFor returns the choices of a rule for a conduit whose path has given the holes values.
@@ -121,7 +90,7 @@ func permits(choices []Choice, by string, reference Reference) bool {
 // the item's, and with ErrNotPermitted.
 func (i Item) Check(by string, reference Reference, withNonce string) error {
 	switch {
-	case !hmac.Equal([]byte(i.Nonce), []byte(withNonce)):
+	case !i.isOffered(withNonce):
 		return ErrOutdated
 	case !permits(i.Choices, by, reference):
 		return ErrNotPermitted
@@ -213,11 +182,15 @@ func (s *State) item(tx *bbolt.Tx, name string) (item Item, ok bool, err error) 
 	}
 	item = Item{Set: c.rule.Set, Number: binary.BigEndian.Uint32(key), Policy: c.reference(),
 		Choices: c.rule.choicesFor(c.holes)}
-	item.Nonce = nonce(tx, item.Number, name, c.choice.Times)
 	if c.isChosen {
 		item.By = c.choice.By
 	}
-	return item, true, nil
+	var content []byte
+	if view := s.catalog.view; view != nil {
+		content, err = view.contentOf(name)
+	}
+	item.Nonce, item.Earlier = s.catalog.nonces(item.Number, name, content, c.choice.Times)
+	return item, err == nil, err
 }
 
 // Choose gives a conduit the policy that a principal has chosen, in one durable step, and moves it

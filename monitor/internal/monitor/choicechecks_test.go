@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
@@ -187,5 +188,28 @@ func TestOnlyPoliciesThatMayBeChosenAreRecorded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A session does not say which offer was signed. That of the period before is good, too; others are not.
+func TestSessionsPassOnWhatWasOfferedBefore(t *testing.T) {
+	alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
+	signed := func(nonce func(catalog.Item) string) wire.Choose {
+		item, _ := alice.m.catalog.Item(diary)
+		return alice.signed(diary, "alice", "bare",
+			api.ChoiceRequest{Conduit: diary, Principal: "alice", Policy: asSecret, Nonce: nonce(item)})
+	}
+	old := signed(func(catalog.Item) string { return strings.Repeat("0", 64) })
+	status, reason := alice.chooses(old)
+	if status != "EACCES" || !strings.Contains(reason, noSignature) || !strings.Contains(reason, "ask again") {
+		t.Errorf("an older offer: %s %s", status, reason)
+	}
+	earlier := signed(func(item catalog.Item) string { return item.Earlier })
+	if status, reason := alice.chooses(earlier); status != "" {
+		t.Errorf("the offer before: %s %s", status, reason)
+	}
+	alice.inForce(diary, asSecret)
+	if status, reason := alice.chooses(earlier); status != "EACCES" || !strings.Contains(reason, noSignature) {
+		t.Errorf("once more: %s %s", status, reason)
 	}
 }

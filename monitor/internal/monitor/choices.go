@@ -137,7 +137,7 @@ func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) erro
 	switch {
 	case errors.Is(err, catalog.ErrOutdated):
 		return api.Conflict("choose a policy", "ask for the document's policy again, and sign what it says",
-			"something else was chosen for the document meanwhile, or its content is new")
+			"something else was chosen for the document meanwhile, its content is new, or the offer is older than 10 minutes")
 	case errors.Is(err, catalog.ErrNotPermitted):
 		remedy := "add a choice to the path of the conduit, in the Pipeline"
 		if permitted := choosable(item, request.Principal); len(permitted) > 0 {

@@ -33,12 +33,30 @@ func (c choosing) Offer(conduit, principal string) (offer pipeline.Offer, ok boo
 
 // Choose implements [pipeline.Choosing].
 func (c choosing) Choose(choice pipeline.SignedChoice) error {
-	_, err := c.monitor.ChoosePolicy(c.monitor.context, api.ChoiceRequest{Conduit: choice.Conduit,
-		Principal: choice.Principal, Policy: choice.Policy, Nonce: choice.Nonce,
-		Signature: hex.EncodeToString(choice.Signature[:])})
+	request := api.ChoiceRequest{Conduit: choice.Conduit, Principal: choice.Principal, Policy: choice.Policy,
+		Signature: hex.EncodeToString(choice.Signature[:])}
+	nonce, signed := c.signedNonce(request)
+	request.Nonce = nonce
+	_, err := c.monitor.ChoosePolicy(c.monitor.context, request)
 	var problem *api.Problem
-	if errors.As(err, &problem) && problem.Status < http.StatusInternalServerError {
-		return &pipeline.RefusedChoice{Outdated: problem.Status == http.StatusConflict, Reason: problem.Detail}
+	if !errors.As(err, &problem) || problem.Status >= http.StatusInternalServerError {
+		return err
 	}
-	return err
+	refused := &pipeline.RefusedChoice{Outdated: problem.Status == http.StatusConflict, Reason: problem.Detail}
+	if !signed {
+		refused.Reason += ", or the offer is outdated: ask again, and sign within 10 minutes"
+	}
+	return refused
+}
+
+// signedNonce returns with which of the document's nonces a choice is signed: its session does not say.
+func (c choosing) signedNonce(request api.ChoiceRequest) (nonce string, ok bool) {
+	item, _ := c.monitor.catalog.Item(request.Conduit)
+	pipeline := itemPolicy(request.Conduit, item).Pipeline
+	for _, request.Nonce = range []string{item.Earlier, item.Nonce} {
+		if c.monitor.verifyChoice(pipeline, request) == nil {
+			return request.Nonce, true
+		}
+	}
+	return request.Nonce, false
 }

@@ -26,12 +26,12 @@ type Offer struct {
 	Nonce   string // stands for the document as it is
 }
 
-// SignedChoice is a principal's choice of a policy for a document.
+// SignedChoice is a principal's choice of a policy for a document. It is signed with the nonce of an offer
+// that is still good.
 type SignedChoice struct {
 	Conduit   string
 	Principal string
 	Policy    string
-	Nonce     string // that the document has now
 	Signature [wire.SignatureSize]byte
 }
 
@@ -117,13 +117,13 @@ func fitting(choices []string) (fit []string) {
 // choose passes a choice of the session's user on. It may end the session, whose task then gets no answer.
 func (s *session) choose(sequence uint64, message wire.Message, choosing *metrics.Interception) error {
 	request, who := message.(wire.Choose), s.actor()
-	name, offer, known, offered := s.choosable(choosing, who, request.Conduit)
+	name, _, known, offered := s.choosable(choosing, who, request.Conduit)
 	refusal := wire.Chosen{Status: int32(unix.EACCES), Reason: notChoosable}
 	if !known {
 		return s.send(sequence, refusal)
 	}
 	err := s.pipeline.services.Choosing.Choose(SignedChoice{Conduit: name, Principal: who.Session.Principal,
-		Policy: request.Policy, Nonce: offer.Nonce, Signature: request.Signature})
+		Policy: request.Policy, Signature: request.Signature})
 	var refused *RefusedChoice
 	if errors.As(err, &refused) {
 		s.pipeline.counts.Refused("choose")

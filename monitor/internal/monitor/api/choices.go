@@ -20,7 +20,7 @@ type ItemPolicy struct {
 	ChosenBy string `json:"chosenBy,omitempty"` // the principal; empty: it is the pipeline's
 	// Choices are those that the pipeline permits for this document.
 	Choices []PolicyChoice `json:"choices"`
-	// Nonce stands for the document as it is. A choice is signed with it, once.
+	// Nonce stands for the document as it is. A choice is signed with it, once, and within 10 minutes.
 	Nonce string `json:"nonce"`
 }
 
