@@ -27,7 +27,8 @@ affects, before they are applied. Nothing changes.
 A flow is one expected access of one task instance to one conduit. Flows that only a
 policy in mode Audit or Warn would forbid are listed separately: they stay open. So are
 flows that stay closed until somebody chooses another policy for a document, and that
-no choice could open before.
+no choice could open before. If a policy asks for those of other documents, a choice for some
+documents may open more than is listed: it says so.
 
 Flows are what policies allow in any mode of the pipeline. Changes of modes, of policies and of
 pipelines, are listed with what happens to accesses that are forbidden: in mode audit they happen.`,
@@ -69,6 +70,10 @@ func printComparison(w io.Writer, c api.Comparison) {
 	printFlows(w, "closed", c.Closed, c.ClosedTotal)
 	printFlows(w, "would close if its policies were enforced", c.WouldClose, c.WouldCloseTotal)
 	printFlows(w, "would open if the policy were chosen", c.WouldOpen, c.WouldOpenTotal)
+	for _, one := range c.WouldOpenNotKnown {
+		fmt.Fprintf(w, "not known: pipeline %s: choices for single documents may open more, since these ask for the "+
+			"policies of other documents: %s\n", printable(one.Pipeline), printable(strings.Join(one.Policies, ", ")))
+	}
 	printModes(w, c)
 	if c.OpenedTotal+c.ClosedTotal == 0 {
 		return

@@ -24,6 +24,7 @@ type comparison struct {
 	begun    time.Time
 	sides    map[string]*compared
 	modes    []api.ModeChange
+	notKnown []api.NotKnown
 	// One for each number of a choice: the changes from the state in force that they would make, under
 	// its bundle and under the candidate.
 	chosenBefore, chosenAfter []*catalog.Change
@@ -68,6 +69,7 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 	out.Closed, out.ClosedTotal = flowChanges(changes.Closed)
 	out.WouldClose, out.WouldCloseTotal = flowChanges(changes.WouldClose)
 	out.WouldOpen, out.WouldOpenTotal = flowChanges(changes.WouldOpen)
+	out.WouldOpenNotKnown = append([]api.NotKnown{}, c.notKnown...)
 	for _, id := range firstOf(changes.Documents) {
 		if name, known := c.change.Before.Name(id); known {
 			out.Documents = append(out.Documents, name)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
@@ -234,6 +236,47 @@ func TestCompareShowsWhatChoicesWouldOpen(t *testing.T) {
 			if got.WouldOpenTotal != test.want || got.OpenedTotal != test.opened || got.ClosedTotal != 0 ||
 				test.want > 0 && (len(got.WouldOpen) != 1 || got.WouldOpen[0].Policy != test.policy) {
 				t.Errorf("%+v, want %d flows by %s", got, test.want, test.policy)
+			}
+		})
+	}
+}
+
+// A choice for one document can open another one, if a policy asks for that of the other. What is compared is one
+// choice for all, so nothing is shown that opens, and it is said that this is not known.
+func TestCompareSaysWhatIsNotKnownOfChoices(t *testing.T) {
+	const path = `{path: "/diary/{owner}/**", policy: {name: diary, arguments: {owner: "{owner}"}}}`
+	const joint = `---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: joint}
+spec: {text: "policy joint { read :- sKeyIs(\"bob\"), \"partner\" says of(I), hasPol(I, P), isAsRestrictive(P.read, read). }"}
+`
+	asks := []api.NotKnown{{Pipeline: "bare", Policies: []string{"joint"}}}
+	choosing := func(by, policies string) string {
+		return strings.Replace(pipelinetest.Bare+joint, path, strings.TrimSuffix(path, "}")+
+			`, choices: [{by: "`+by+`", policy: {name: `+policies+`}}]}`, 1)
+	}
+	for _, test := range []struct {
+		name, before, candidate string
+		want                    []api.NotKnown
+	}{
+		{"a choice that asks", pipelinetest.Bare, choosing("{owner}", "joint"), asks},
+		{"as before", choosing("{owner}", "joint"), choosing("{owner}", "joint"), []api.NotKnown{}},
+		{"no policy that asks", pipelinetest.Bare, choosing("{owner}", "open"), []api.NotKnown{}},
+		{"no choice", pipelinetest.Bare, strings.Replace(pipelinetest.Bare+joint, path,
+			`{path: "/diary/{owner}/**", policy: {name: joint}}`, 1), []api.NotKnown{}},
+		{"a path that asks beside a choice", pipelinetest.Bare, strings.Replace(choosing("{owner}", "open"),
+			`policy: {name: open}}`, `policy: {name: joint}}`, 1), asks},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, _ := bareMonitor(t)
+			applyBare(t, m, test.before)
+			got, err := compareText(m, test.candidate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got.WouldOpenNotKnown); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

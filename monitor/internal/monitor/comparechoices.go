@@ -4,6 +4,7 @@ package monitor
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"shai.dev/monitor/internal/analysis"
@@ -40,7 +41,13 @@ func (m *Monitor) chosen(bundle catalog.Bundle) ([]*catalog.Change, error) {
 // choices compares what choices open in one pipeline.
 func (c *comparison) choices(ctx context.Context, gathered *analysis.Comparison, one *compared,
 	before, after *analysis.Side) error {
-	if one.after == nil || !letsChoose(one.after, c.change.After.Bundle()) {
+	if one.after == nil {
+		return nil
+	}
+	if asking := policiesAsking(one.after, c.change.After); len(c.chosenAfter) > 0 && !one.same && len(asking) > 0 {
+		c.notKnown = append(c.notKnown, api.NotKnown{Pipeline: one.after.Pipeline, Policies: asking})
+	}
+	if !letsChoose(one.after, c.change.After.Bundle()) {
 		return nil
 	}
 	p := analysis.Choosing{Before: before, After: after}
@@ -63,6 +70,34 @@ func letsChoose(plan *analysis.Plan, bundle catalog.Bundle) bool {
 		return len(rule.Choices) > 0 &&
 			slices.ContainsFunc(plan.Sets, func(s analysis.Set) bool { return s.Catalog == rule.Set })
 	})
+}
+
+// policiesAsking lists the policies by which a pipeline decides and that ask for those of other conduits, of other
+// pipelines, too. What they decide with one choice for all documents says nothing of one for some.
+func policiesAsking(plan *analysis.Plan, state *catalog.State) []string {
+	found := map[string]bool{}
+	for _, task := range plan.Tasks {
+		found[task.Taint.Policy] = true
+	}
+	for _, set := range plan.Sets {
+		if set.Policy != nil {
+			found[set.Policy.Policy] = true
+		}
+		for _, rule := range state.Bundle().Rules {
+			if rule.Set != set.Catalog {
+				continue
+			}
+			found[rule.Policy.Policy] = true
+			for _, choice := range rule.Choices {
+				found[choice.Policy.Policy] = true
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(name string, _ bool) bool {
+		template := state.Template(name)
+		return template == nil || !template.Dependencies().SpeaksOfConduits()
+	})
+	return slices.Sorted(maps.Keys(found))
 }
 
 func (c *comparison) by(ctx context.Context, plan *analysis.Plan,

@@ -137,6 +137,7 @@ COMPARISON: Shape = {
     "wouldCloseTotal": int,
     "wouldOpen": _FLOWS,
     "wouldOpenTotal": int,
+    "wouldOpenNotKnown": Listed({"pipeline": NAME, "policies": Listed(NAME, None)}, None),
     "modes": _MODES,
     "modesTotal": int,
     "users": Listed(NAME, _FLOWS_LISTED),

@@ -63,7 +63,15 @@ class Effect:
 
     def _by_choice(self) -> str:
         flows = self.number("wouldOpenTotal")
-        return f", and lets principals open {flows} more by choosing policies" if flows else ""
+        said = f", and lets principals open {flows} more by choosing policies" if flows else ""
+        asking = sorted({one for entry in self.comparison.get("wouldOpenNotKnown") or () for one in entry["policies"]})
+        if not asking:
+            return said
+        more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""  # noqa: PLR2004 - as many as of modes
+        return (
+            f"{said}; what else they open by choices for single documents is not known, since these policies ask for "
+            f"those of other documents: {', '.join(asking[:3])}{more}"
+        )
 
     def _by_modes(self) -> str:
         """Say which modes change, the first three; the monitor says what happens to accesses that are forbidden."""

@@ -52,6 +52,13 @@ def test_what_choices_would_open_is_told() -> None:
     assert "choosing" not in effect(openedTotal=1).summary()
 
 
+def test_what_is_not_known_of_choices_is_told() -> None:
+    asking = [{"pipeline": "a", "policies": ["joint", "ids"]}, {"pipeline": "b", "policies": ["joint", "x", "y"]}]
+    said = effect(openedTotal=1, wouldOpenNotKnown=asking).summary()
+    assert said.endswith("these policies ask for those of other documents: ids, joint, x and 1 more")
+    assert "not known" not in effect(openedTotal=1, wouldOpenNotKnown=[]).summary()
+
+
 def test_what_is_not_denied_any_more_is_told() -> None:
     tried = {
         "kind": "Pipeline",

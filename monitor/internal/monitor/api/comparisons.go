@@ -16,6 +16,13 @@ type CompareRequest struct {
 	Prune   bool              `json:"prune,omitempty"` // remove objects that the sources do not name
 }
 
+// NotKnown is a pipeline in which a choice for one document can open others, because policies ask for the
+// policies of other conduits. What is compared is one choice for all documents that have it.
+type NotKnown struct {
+	Pipeline string   `json:"pipeline"`
+	Policies []string `json:"policies"` // that ask
+}
+
 // Comparison lists the flows that a candidate would open and close, compared with the
 // bundle in force. A flow is one expected access of one task instance to one conduit. It
 // is open if the enforced policies allow it whatever the session. Lists have at most 20
@@ -38,6 +45,8 @@ type Comparison struct {
 	// document, which nobody can under the bundle in force. Policy is the one to choose.
 	WouldOpen      []FlowChange `json:"wouldOpen"`
 	WouldOpenTotal uint64       `json:"wouldOpenTotal"`
+	// WouldOpenNotKnown are pipelines of which WouldOpen may miss flows.
+	WouldOpenNotKnown []NotKnown `json:"wouldOpenNotKnown"`
 
 	// Modes are the policies and pipelines with another mode, and new ones that do not deny what is forbidden.
 	Modes      []ModeChange `json:"modes"`

@@ -170,6 +170,7 @@ func (s *Service) Compare(_ context.Context, request api.CompareRequest, progres
 	return api.Comparison{From: "00ff", To: "11ee", FlowsBefore: 1200, FlowsAfter: 1188, Opened: []api.FlowChange{},
 		Closed:      []api.FlowChange{closed},
 		ClosedTotal: 12, WouldClose: []api.FlowChange{}, WouldOpen: []api.FlowChange{byChoice}, WouldOpenTotal: 8,
+		WouldOpenNotKnown: []api.NotKnown{{Pipeline: "syse", Policies: []string{"ids", "joint"}}},
 		Modes: []api.ModeChange{{Kind: api.OfPipeline, Name: "syse", From: "shai", To: "audit",
 			Effect: "accesses are not denied any more: what policies forbid happens, and is recorded"}}, ModesTotal: 1,
 		Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
