@@ -108,8 +108,7 @@ end_session(struct supervisor *s, struct worker *worker)
 		session_end(s, session, session->reset ? "" : unsaid);
 		return;
 	}
-	if (session->reset)
-		workers_back_off(s, false);
+	workers_back_off(s, false);
 	worker_become(s, worker, WORKER_IDLE);
 	reuse_leaves(s, worker);
 	if (is_sample(worker))

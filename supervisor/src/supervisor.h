@@ -45,8 +45,7 @@ enum worker_state {
 struct worker {
 	enum worker_state state; /* worker_become changes it */
 	pid_t pid;               /* a child: its number is its own until it is reaped */
-	int64_t born;
-	uint64_t waiting; /* the notification of its accept4 while it is idle or compared */
+	uint64_t waiting;        /* the notification of its accept4 while it is idle or compared */
 	struct session *session;
 	uint64_t sealing;         /* the notification of its latest seccomp call */
 	bool sealed;              /* can be rolled back */
@@ -135,7 +134,6 @@ struct session {
 	bool reset;      /* the worker has said that the session is over */
 	bool awaited;    /* while it is ending, a fence is not answered */
 	bool violated;   /* an invalid record of its channel was recorded */
-	bool broken;     /* the worker broke the protocol */
 	bool explained;  /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */
 	struct shai_counters counters;
@@ -175,7 +173,7 @@ struct supervisor {
 	uint64_t fork_waiting; /* the notification of the zygote's clone, 0: none */
 	uint32_t unseen;       /* forks that were permitted, whose workers have not been seen */
 	int64_t forked;        /* when the last one was permitted */
-	int64_t fork_after;    /* not before: the back-off of workers that die early */
+	int64_t fork_after;    /* not before: the back-off after workers that fail at their start */
 	int64_t back_off;
 
 	bool full; /* the monitor does not read its socket now */

@@ -24,7 +24,6 @@ violate(struct supervisor *s, struct session *session, const char *problem)
 
 	(void)snprintf(reason, sizeof(reason), "the worker sent %s", problem);
 	text_copy(event->reason, sizeof(event->reason), reason);
-	session->broken = true;
 	session_end_quietly(s, session, reason);
 }
 

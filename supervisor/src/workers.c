@@ -19,7 +19,6 @@
 
 #define BACK_OFF_FIRST (20 * MILLISECOND)
 #define BACK_OFF_MAX (5 * SECOND)
-#define EARLY SECOND  /* a worker that ends sooner may be failing at its start */
 #define UNSEEN SECOND /* after this time it is asked whether a fork has failed */
 
 static int zygote_descriptors = -1; /* /proc/PID/fd, its size is their number (Linux 6.2) */
@@ -117,7 +116,7 @@ workers_caller(struct supervisor *s, pid_t pid)
 	worker = unused(s);
 	if (worker == NULL)
 		return NULL; /* more than were permitted */
-	*worker = (struct worker){.state = WORKER_NONE, .pid = pid, .born = s->forked};
+	*worker = (struct worker){.state = WORKER_NONE, .pid = pid};
 	worker_become(s, worker, WORKER_BORN);
 	if (s->unseen > 0)
 		s->unseen--;
@@ -236,21 +235,6 @@ describe(const siginfo_t *ended, char reason[SHAI_REASON_MAX])
 		    ended->si_status);
 }
 
-/*
- * Whether a worker, which had a session, may be failing at its start: it ended by its own doing,
- * early, and before its client's first login. Others had to end, or were brought to it by their
- * client; each has cost a client a connection, so they are not forked without pause.
- */
-static bool
-may_be_failing(const struct worker *worker)
-{
-	const struct session *session = worker->session;
-	bool own = session->reason[0] == '\0' || session->broken;
-
-	return own && session->asked == 0 && worker->sessions == 1 &&
-	       loop_now() - worker->born < EARLY;
-}
-
 static void
 forget(struct supervisor *s, struct worker *worker)
 {
@@ -272,17 +256,14 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 		struct session *session = worker->session;
 
 		worker_messages_finish(s, session);
-		if (session->reset)
-			workers_back_off(s, false);
-		else if (may_be_failing(worker))
-			workers_back_off(s, true);
+		workers_back_off(s, false);
 		session_over(s, session, reason, 0);
 	} else if (!s->zygote_ended && !s->lost && (worker == NULL || !worker->dismissed)) {
 		struct shai_control_event *event = events_add(SHAI_EVENT_WORKER);
 
 		event->worker = ended->si_pid;
 		text_copy(event->reason, sizeof(event->reason), reason);
-		/* One that has had sessions was brought to it by the last one of them. */
+		/* One that has had sessions may have been brought to it by a client. */
 		if (worker == NULL || worker->sessions == 0)
 			workers_back_off(s, true);
 	}

@@ -35,7 +35,11 @@ struct worker *workers_known(struct supervisor *s, pid_t pid);
 /* How many workers wait for a session, or soon will. */
 uint32_t workers_waiting(const struct supervisor *s);
 
-/* Lengthens the pause before the next fork, or ends it. */
+/*
+ * Lengthens the pause before the next fork, because a worker has failed at its start, or ends it,
+ * because one had a session. How a session ends is up to its client, who must not make others
+ * wait for their workers.
+ */
 void workers_back_off(struct supervisor *s, bool failing);
 
 /*

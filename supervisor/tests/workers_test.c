@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Which ends of workers make the next fork wait: of those that may fail at their start.
+ * Which ends of workers make the next fork wait: of those that fail at their start.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,14 +19,12 @@
 static struct supervisor s;
 static int theirs; /* the worker's end of its session's socket */
 
-/* A worker of an age, which does nothing, and its session. */
+/* A worker, which does nothing. */
 static void
-begin(int64_t age)
+fork_one(enum worker_state state)
 {
 	struct worker *worker = &s.worker[0];
-	struct session *session = &s.session[0];
 	pid_t pid = fork();
-	int ends[2];
 
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -35,12 +33,27 @@ begin(int64_t age)
 	}
 	memset(&s, 0, sizeof(s));
 	s.settings.slots = 1;
+	s.mode = SHAI_MODE_SHAI;
 	TAILQ_INIT(&s.unsettled);
 	slots_begin(&s);
+	*worker = (struct worker){.pid = pid};
+	if (state != WORKER_NONE)
+		worker_become(&s, worker, state);
+}
+
+/* A worker and its session, which is its first. */
+static void
+begin(void)
+{
+	struct worker *worker = &s.worker[0];
+	struct session *session = &s.session[0];
+	int ends[2];
+
+	fork_one(WORKER_IDLE);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	theirs = ends[1];
-	*worker = (struct worker){
-	    .pid = pid, .born = loop_now() - age, .session = session, .sessions = 1};
+	worker->session = session;
+	worker->sessions = 1;
 	worker_become(&s, worker, WORKER_SERVING);
 	session->worker = worker;
 	session_become(session, SESSION_UNBOUND);
@@ -121,37 +134,50 @@ takes_too_long(void)
 
 /* Reaps the worker. Returns whether the next fork has to wait longer. */
 static bool
-makes_forks_wait(void (*end)(void), int64_t age)
+makes_forks_wait(void)
 {
 	siginfo_t ended;
-	bool waits;
 
-	begin(age);
-	end();
 	assert_int_equal(waitid(P_PID, (id_t)s.worker[0].pid, &ended, WEXITED | WNOWAIT), 0);
 	assert_false(workers_reap(&s));
 	assert_int_equal(s.worker[0].state, WORKER_NONE);
-	waits = s.back_off > 0;
-	assert_int_equal(s.fork_after > 0, waits);
-	(void)close(theirs);
-	return waits;
+	return s.fork_after > 0;
 }
 
+/* One that has not made a call yet is not known. */
 static void
 forks_wait_for_workers_that_fail_at_their_start(void **state)
 {
-	static const struct {
-		void (*end)(void);
-		bool waits;
-	} cases[] = {{dies, true}, {breaks_the_protocol, true}, {dies_of_a_login, false},
-	    {logs_in_too_often, false}, {is_over, false}, {is_revoked, false},
-	    {takes_too_long, false}, {dies_after_its_session, false}};
-	const int64_t young = -3600 * SECOND; /* on a slow machine, too */
+	static const enum worker_state states[] = {WORKER_NONE, WORKER_BORN, WORKER_IDLE};
+	int64_t before = 0;
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(makes_forks_wait(cases[i].end, young), cases[i].waits);
-		assert_false(makes_forks_wait(cases[i].end, 2 * SECOND));
+	for (size_t i = 0; i < COUNT(states); i++) {
+		fork_one(states[i]);
+		s.back_off = before;
+		dies();
+		assert_true(makes_forks_wait());
+		assert_true(s.back_off > before);
+		before = s.back_off;
+	}
+}
+
+/* Whatever a client brings its worker to, at once, and before its login. */
+static void
+forks_do_not_wait_for_what_clients_bring_workers_to(void **state)
+{
+	static void (*const ends[])(void) = {dies, breaks_the_protocol, dies_of_a_login,
+	    logs_in_too_often, is_over, is_revoked, takes_too_long, dies_after_its_session};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		begin();
+		s.back_off = SECOND;
+		ends[i]();
+		assert_false(makes_forks_wait());
+		/* The end of a session takes the pause back, however it came; later ends do not. */
+		assert_int_equal(s.back_off, ends[i] == dies_after_its_session ? SECOND : 0);
+		(void)close(theirs);
 	}
 }
 
@@ -160,6 +186,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(forks_wait_for_workers_that_fail_at_their_start),
+	    cmocka_unit_test(forks_do_not_wait_for_what_clients_bring_workers_to),
 	};
 
 	if (loop_open() != 0)
