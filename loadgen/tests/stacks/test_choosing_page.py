@@ -60,9 +60,9 @@ def finds(served: tuple[Stack, Path], name: str) -> tuple[dict[str, int], int]:
     return {str(found["title"]): int(found["id"]) for found in answer["results"]}, int(answer["withheld"])
 
 
-def choice(policy: str, nonce: str, *, by: str = OWNER, key: str = OWNER) -> bytes:
+def choice(policy: str, nonce: str, *, by: str = OWNER, key: str = OWNER, path: str = PATH) -> bytes:
     """Return the body of a choice that is signed with somebody's key."""
-    quoted = (json.dumps(text, ensure_ascii=False) for text in ("syse", by, PATH, policy))
+    quoted = (json.dumps(text, ensure_ascii=False) for text in ("syse", by, path, policy))
     text = "\n".join(["shai-policy-v1", *quoted, nonce])
     signature = Ed25519PrivateKey.from_private_bytes(crowd.seed(key)).sign(text.encode()).hex()
     return json.dumps({"policy": policy, "signature": signature}).encode()
@@ -241,6 +241,69 @@ def test_the_page_signs_only_what_it_shows(served: tuple[Stack, Path], browser: 
     press(browser, OPENER, "you and your friends may read it")
     press(browser, ANSWER, "Sys-E has sent no number to sign.")
     assert len(browser.script("return window.sent")) == 1
+
+
+UNSEEN = {
+    "variation selector": "\ufe0f",
+    "grapheme joiner": "\u034f",
+    "filler": "\u3164",
+    "soft hyphen": "\u00ad",
+    "zero width": "\u200b",
+    "mark of direction": "\u202e",
+    "isolate": "\u2066",
+    "tag": "\U000e0041",
+    "blank of Braille": "\u2800",
+    "another space": "\u00a0",
+    "line": "\n",
+    "escape": "\u001b",
+    "not assigned": "\U000effff",
+    "private use": "\ue000",
+    "not composed": "e\u0301",
+}
+TAKES_ITS_PLACE = [
+    "a b",
+    "a  b",
+    " a",
+    "a ",
+    "a" + 200 * " " + "b",
+    "\u05d0/1/\u05d1",
+    100 * "a " + "b",
+    100 * "a" + " b",
+]
+# The places of the characters of the path that the page shows.
+PLACES = """
+const text = document.querySelector('.policy code').firstChild, range = document.createRange();
+return [...text.data].map((_, at) => {
+  range.setStart(text, at);
+  range.setEnd(text, at + 1);
+  const {left, top, width} = range.getBoundingClientRect();
+  return [Math.round(top), left, width];
+});
+"""
+
+
+def test_the_page_signs_no_path_that_looks_like_another(served: tuple[Stack, Path], browser: Browser) -> None:
+    enter(browser, served[0])
+    plain = f"/corpus/friends/{OWNER}/a b.txt"
+    tell_lies(browser, LIE | {"conduit": plain})
+    for inserted in UNSEEN.values():
+        browser.script("window.lie = {...window.lie, conduit: arguments[0]}", plain.replace("a b", f"a{inserted}b"))
+        press(browser, OPENER, "characters that this page does not sign")
+        assert not browser.all(ANSWER), ascii(inserted)
+        browser.press(Keys.ENTER)  # closes it
+
+    for name in TAKES_ITS_PLACE:
+        path = plain.replace("a b", name)
+        browser.script("window.sent = []; window.lie = {...window.lie, conduit: arguments[0]}", path)
+        press(browser, OPENER, "you and your friends may read it")
+        places = browser.script(PLACES)
+        assert len(places) == len(path)
+        assert places == sorted(places), ascii(name)
+        assert all(width > 1 for _, _, width in places), ascii(name)
+        press(browser, ANSWER, "Sys-E says that public() was chosen.")
+        assert browser.script("return window.sent") == [json.loads(choice(PRIVATE, LIE["nonce"], path=path))]
+        browser.script("arguments[0].focus()", browser.one(OPENER))
+        browser.press(Keys.ENTER)  # closes it
 
 
 def test_what_sys_e_says_is_shown_as_text(served: tuple[Stack, Path], browser: Browser) -> None:

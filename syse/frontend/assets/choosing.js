@@ -19,9 +19,12 @@ function meaning(policy, user) {
   return known.get(policy) || { label: `Choose ${policy}`, who: `it is under the policy ${policy}` };
 }
 
+/* What has no shape of its own, or may have none: a text with it looks like one without. */
+const UNSEEN = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}\ufffc]/u;
+
 /* Quotes a text as Go does; the monitor verifies the signature of exactly this. */
 function quoted(text) {
-  if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(text))
+  if (UNSEEN.test(text) || text !== text.normalize("NFC"))
     throw new Error("A name here has characters that this page does not sign. Use shai policy set.");
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
@@ -52,6 +55,7 @@ async function askChoices(id) {
   const offer = await askAsUser(`/policy?id=${id}`);
   if (!offer.conduit.split("/").includes(login.principal))
     throw new Error(`${offer.conduit} is no document of yours, so this page signs nothing for it.`);
+  quoted(offer.conduit); // what could not be signed is not offered
   return offer;
 }
 
