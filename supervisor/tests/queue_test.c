@@ -276,8 +276,7 @@ flood(size_t hosts)
 		*one = client_connect_from(&h, (uint8_t)(CROWD + i % hosts));
 		EXPECT(setsockopt(*one, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0);
 		if (i % 250 == 249)
-			harness_fence(
-			    &h); /* reads events: without room for them nobody is served */
+			harness_fence(&h); /* reads events: without room nobody is served */
 		if (i % 5000 == 4999) {
 			struct client alice = client_begin(&h);
 
