@@ -488,7 +488,8 @@ SHAI_API int shai_choices(struct shai_session *session, uint32_t conduit, struct
  * has changed. *reason says why, in words for the user; it is empty unless the monitor said so:
  *   EACCES        as in shai_choices, or the policy is not offered, or the signature is not the
  *                 user's signature of this choice for the document as it is now: it also is not
- *                 when something was chosen since shai_choices, or the content is new
+ *                 when something was chosen since shai_choices, or the content is new. Or the
+ *                 choice cannot be recorded, since the disk of the monitor's audit log is full
  *   ESTALE        something was chosen, or the content changed, while the monitor decided
  *   EIO           the choice could not be stored
  *   ENAMETOOLONG  policy is longer than SHAI_POLICY_MAX - 1 bytes

@@ -183,7 +183,12 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 
 // record writes an audit record that belongs to no single pipeline.
 func (m *Monitor) record(event audit.Event) {
-	if err := m.audit.Append(event); err != nil {
+	m.lost(event, m.audit.Append(event))
+}
+
+// lost reports an event that was not recorded, if there is an error.
+func (m *Monitor) lost(event audit.Event, err error) {
+	if err != nil {
 		m.metrics.AuditFailed()
 		m.logger.Error("audit record is lost", "kind", event.Kind, "error", err)
 	}

@@ -41,33 +41,55 @@ func itemPolicy(conduit string, item catalog.Item) api.ItemPolicy {
 	return out
 }
 
-// ChoosePolicy implements [api.Service]. For sessions that begin, the choice is one step, like a
-// change of facts. Whatever is refused is refused before it waits for other changes: anybody's task
-// can ask.
+// passedOn says which session's task has passed a choice on; it is empty for one that comes by the API.
+type passedOn struct{ task, instance string }
+
+// ChoosePolicy implements [api.Service].
 func (m *Monitor) ChoosePolicy(ctx context.Context, request api.ChoiceRequest) (api.ChoiceResult, error) {
+	return m.chooseFor(ctx, passedOn{}, request)
+}
+
+// chooseFor makes a choice. For sessions that begin, it is one step, like a change of facts. Whatever is
+// refused is refused before it waits for other changes: anybody's task can ask.
+func (m *Monitor) chooseFor(ctx context.Context, by passedOn, request api.ChoiceRequest) (api.ChoiceResult, error) {
 	if result, _, err := m.checkChoice(request); err != nil {
-		m.recordChoice(request, result, err)
+		m.recordRefused(by, request, result, err)
 		return result, err
 	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	result, err := m.choosePolicy(ctx, request)
-	m.recordChoice(request, result, err)
+	if err != nil {
+		m.recordRefused(by, request, result, err)
+	} else {
+		m.recordChosen(by, request, result)
+	}
 	return result, err
 }
 
-// recordChoice records a choice, made or not. What a policy is called is recorded only if the principal may
+// choiceEvent describes a choice, made or not. What a policy is called is recorded only if the principal may
 // choose it: else a task could write any text into the log.
-func (m *Monitor) recordChoice(request api.ChoiceRequest, result api.ChoiceResult, err error) {
-	event := audit.Event{Kind: audit.Document, Principal: request.Principal, Operation: "choose",
-		Pipeline: result.Pipeline, Conduit: request.Conduit, Allowed: err == nil, Reason: "before: " + result.Before}
+func choiceEvent(by passedOn, request api.ChoiceRequest, result api.ChoiceResult) audit.Event {
+	event := audit.Event{Principal: request.Principal, Operation: "choose", Pipeline: result.Pipeline, Task: by.task,
+		Instance: by.instance, Conduit: request.Conduit}
 	if slices.Contains(result.Choices, api.PolicyChoice{Principal: request.Principal, Policy: request.Policy}) {
 		event.Policy = request.Policy
 	}
-	if err != nil {
-		event.Kind, event.Reason = audit.Denial, err.Error()
-	}
+	return event
+}
+
+func (m *Monitor) recordRefused(by passedOn, request api.ChoiceRequest, result api.ChoiceResult, why error) {
+	event := choiceEvent(by, request, result)
+	event.Kind, event.Reason = audit.Denial, why.Error()
 	m.record(event)
+}
+
+// recordChosen records what has happened, as checkChoice has promised: not even a disk that is full since
+// then keeps it out of the log. Choices are made one by one, so few are promised at a time.
+func (m *Monitor) recordChosen(by passedOn, request api.ChoiceRequest, result api.ChoiceResult) {
+	event := choiceEvent(by, request, result)
+	event.Kind, event.Allowed, event.Reason = audit.Document, true, "before: "+result.Before
+	m.lost(event, m.audit.AppendPromised(event))
 }
 
 // checkChoice decides on a choice by the state of this moment, and returns the policy that it names.
@@ -83,6 +105,10 @@ func (m *Monitor) checkChoice(request api.ChoiceRequest) (api.ChoiceResult, cata
 	chosen := chosenPolicy(item, request)
 	if err := item.Check(request.Principal, chosen, request.Nonce); err != nil {
 		return result, catalog.Reference{}, refusedChoice(item, request, err)
+	}
+	if !m.audit.CanPromise() { // users could fill the reserve, which is for changes of administrators
+		return result, catalog.Reference{}, api.Unavailable("choose a policy", "try again when the monitor is ready (shai status)",
+			"the choice cannot be recorded")
 	}
 	return result, chosen, nil
 }

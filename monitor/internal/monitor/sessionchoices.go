@@ -37,9 +37,9 @@ func (c choosing) Choose(choice pipeline.SignedChoice) error {
 		Signature: hex.EncodeToString(choice.Signature[:])}
 	nonce, signed := c.signedNonce(request)
 	request.Nonce = nonce
-	_, err := c.monitor.ChoosePolicy(c.monitor.context, request)
+	_, err := c.monitor.chooseFor(c.monitor.context, passedOn{choice.Task, choice.Instance}, request)
 	var problem *api.Problem
-	if !errors.As(err, &problem) || problem.Status >= http.StatusInternalServerError {
+	if !errors.As(err, &problem) || problem.Status == http.StatusInternalServerError {
 		return err
 	}
 	refused := &pipeline.RefusedChoice{Outdated: problem.Status == http.StatusConflict, Reason: problem.Detail}

@@ -257,11 +257,34 @@ func TestSessionsCannotForgeChoices(t *testing.T) {
 		made = made || test.reason == ""
 		alice.inForce(diary, map[bool]string{true: asSecret, false: asDiary}[made])
 		recorded := recordsOf(t, alice.m, "choose")[before:]
-		if len(recorded) != 1 || (recorded[0].Kind == audit.Denial) != (test.reason != "") {
+		if len(recorded) != 1 || (recorded[0].Kind == audit.Denial) != (test.reason != "") ||
+			recorded[0].Task != "worker" || recorded[0].Instance != test.by.instance {
 			t.Errorf("%s is recorded as %+v", test.name, recorded)
 		}
 	}
 	alice.inForce(secondDiary, asDiary)
+}
+
+// A task whose sessions' choices are refused again and again keeps nobody else's refused choice out of
+// the log.
+func TestFloodOfRefusedChoices(t *testing.T) {
+	alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
+	const many = 600
+	for i := range many {
+		alice.chooses(wire.Choose{Conduit: alice.id(diary), Policy: fmt.Sprintf("x%d()", i)})
+	}
+	if recorded := recordsOf(t, alice.m, "choose"); len(recorded) == many {
+		t.Fatal("the task's allowance is not used up")
+	}
+	forged := alice.alices(asSecret, asIs)
+	forged.Policy = asDropbox
+	if _, err := alice.m.ChoosePolicy(t.Context(), forged); err == nil {
+		t.Fatal("a forged choice is made")
+	}
+	recorded := recordsOf(t, alice.m, "choose")
+	if last := recorded[len(recorded)-1]; last.Task != "" || last.Policy != asDropbox || last.Kind != audit.Denial {
+		t.Errorf("the last refused choice that is recorded is %+v", last)
+	}
 }
 
 func recordsOf(t *testing.T, m *Monitor, operation string) (found []audit.Record) {

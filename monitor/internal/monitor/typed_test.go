@@ -53,6 +53,7 @@ type typedSession struct {
 	supervisor *pipelinetest.Supervisor
 	number     uint64
 	sequence   uint64
+	instance   string
 }
 
 // typedSessions begins the task and sessions of employees.
@@ -60,7 +61,7 @@ func typedSessions(t *testing.T, m *Monitor, mode wire.Mode, names ...string) (s
 	t.Helper()
 	supervisor := superviseBare(t, m).Supervisor()
 	for i, name := range names {
-		s := &typedSession{t: t, supervisor: supervisor, number: uint64(7 + i)}
+		s := &typedSession{t: t, supervisor: supervisor, number: uint64(7 + i), instance: "worker(" + name + ", de)"}
 		s.event(mode, supervision.Event{Kind: supervision.EventAccepted, Reason: "de"})
 		supervisor.Sessions.Receive(supervision.AskBind{Session: s.number, Principal: name, Region: "de"})
 		bound := awaitRecord[supervision.Bind](t, supervisor)
@@ -68,7 +69,7 @@ func typedSessions(t *testing.T, m *Monitor, mode wire.Mode, names ...string) (s
 			t.Fatalf("%s may not log in: %s", name, bound.Reason)
 		}
 		s.event(mode, supervision.Event{Kind: supervision.EventBound, Principal: name,
-			Instance: "worker(" + name + ", de)", Reason: "mispredicted"})
+			Instance: s.instance, Reason: "mispredicted"})
 		sessions = append(sessions, s)
 		supervisor.Since()
 	}

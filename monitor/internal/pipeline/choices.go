@@ -29,6 +29,8 @@ type Offer struct {
 // SignedChoice is a principal's choice of a policy for a document. It is signed with the nonce of an offer
 // that is still good.
 type SignedChoice struct {
+	Task      string // whose session passes it on
+	Instance  string // the session's
 	Conduit   string
 	Principal string
 	Policy    string
@@ -122,8 +124,8 @@ func (s *session) choose(sequence uint64, message wire.Message, choosing *metric
 	if !known {
 		return s.send(sequence, refusal)
 	}
-	err := s.pipeline.services.Choosing.Choose(SignedChoice{Conduit: name, Principal: who.Session.Principal,
-		Policy: request.Policy, Signature: request.Signature})
+	err := s.pipeline.services.Choosing.Choose(SignedChoice{Task: who.Task, Instance: who.Instance,
+		Conduit: name, Principal: who.Session.Principal, Policy: request.Policy, Signature: request.Signature})
 	var refused *RefusedChoice
 	if errors.As(err, &refused) {
 		s.pipeline.counts.Refused("choose")

@@ -95,8 +95,8 @@ func TestChoicesAreTheSessionsUsers(t *testing.T) {
 			if answer := b.answer(); answer != wire.Message(test.want) {
 				t.Errorf("the answer is %+v", answer)
 			}
-			want := SignedChoice{Conduit: chosenDocument, Principal: "alice", Policy: "next()",
-				Signature: signature}
+			want := SignedChoice{Task: "worker", Instance: "worker(alice, de)", Conduit: chosenDocument,
+				Principal: "alice", Policy: "next()", Signature: signature}
 			if got != want {
 				t.Errorf("the monitor gets %+v", got)
 			}
