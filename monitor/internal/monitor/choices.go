@@ -199,7 +199,7 @@ func (m *Monitor) followMove(ctx context.Context, change *catalog.Change) (reset
 		failures = append(failures, m.decideForActive(ctx, p, change.Classes))
 		for _, move := range change.Moved {
 			reset += p.EndStale([]uint32{move.To})
-			reset += p.EndWithout(move.From, move.To)
+			reset += p.EndWithout(move, change.After)
 		}
 		settle(p)
 	}

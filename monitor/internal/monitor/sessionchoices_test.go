@@ -269,12 +269,8 @@ func TestSessionsCannotForgeChoices(t *testing.T) {
 // the log.
 func TestFloodOfRefusedChoices(t *testing.T) {
 	alice := sessionsThatChoose(t, wire.ModeShai, "lazy", "alice")[0]
-	const many = 600
-	for i := range many {
+	for i := 0; alice.m.audit.Omitted() == 0; i++ { // until the task's allowance is used up
 		alice.chooses(wire.Choose{Conduit: alice.id(diary), Policy: fmt.Sprintf("x%d()", i)})
-	}
-	if recorded := recordsOf(t, alice.m, "choose"); len(recorded) == many {
-		t.Fatal("the task's allowance is not used up")
 	}
 	forged := alice.alices(asSecret, asIs)
 	forged.Policy = asDropbox

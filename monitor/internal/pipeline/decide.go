@@ -55,6 +55,9 @@ func (p *Pipeline) decideFlow(asked *metrics.Interception, who actor, f decision
 		p.counts.Refused(what.String())
 	}
 	p.counts.Decided(p.manifestName(conduit), what.String(), found.Allowed)
+	if found.Allowed && what == policy.Read {
+		p.noteAllowed(who, conduit)
+	}
 	return found.Decision
 }
 

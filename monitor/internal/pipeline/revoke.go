@@ -4,8 +4,13 @@ package pipeline
 
 import (
 	"slices"
+	"sync"
+	"time"
 
 	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/policy"
 )
 
 // hasLost reports whether an instance may do less than before.
@@ -106,23 +111,81 @@ func (p *Pipeline) staleHolders(classes []uint32) map[string]bool {
 	return holders
 }
 
-// EndWithout ends, with immediate revocation, the sessions that have one class and not another, into
-// which a document has moved. It returns their number. The caller holds Binding.
-func (p *Pipeline) EndWithout(from, to uint32) (reset int) {
+// EndWithout ends, with immediate revocation, the sessions that could read a document, which has moved to
+// another class, and may not any more. With them end those of the same instances. It returns their number.
+// after is the state in force. The caller holds Binding.
+func (p *Pipeline) EndWithout(move catalog.Move, after *catalog.State) (reset int) {
 	if p.spec.Revocation != revokeAtOnce {
 		return 0
 	}
+	conduit, exists := after.ConduitByID(int64(move.ID))
 	lost := map[string]bool{}
 	for _, s := range p.live() {
-		holds := s.bound()
-		if holds == nil || !holds.holdsClass(from) {
-			continue
-		}
-		if now := p.setOf(holds.subject.Instance); now == nil || !now.holdsClass(to) {
-			lost[holds.subject.Instance] = true
+		who := s.actor()
+		if who.holds != nil && who.couldRead(move.From) && !(exists && p.mayRead(who, move.To, conduit, after)) {
+			lost[who.Instance] = true
 		}
 	}
 	return p.endInstances(lost)
+}
+
+// couldRead reports whether a session may have a document of a class: it could open it without a question,
+// or was allowed one of the class. In the dynamic modes there is always a question.
+func (who actor) couldRead(class uint32) bool {
+	return who.allowed.has(class) || !who.mode.IsDynamic() && who.holds.holdsClass(class)
+}
+
+// mayRead decides whether a session may read a document of a class, and in the dynamic modes use it.
+func (p *Pipeline) mayRead(who actor, class uint32, conduit policy.Conduit, state *catalog.State) bool {
+	read := decision.Flow{Who: who.Subject, What: policy.Read, Conduit: conduit}
+	if who.tracked != nil {
+		return who.tracked.mayRead(read, state, time.Now())
+	}
+	if now := p.setOf(who.Instance); now != nil && now.holdsClass(class) {
+		return true
+	}
+	return decision.Decide(read, state, time.Now()).Allowed
+}
+
+// allowedClasses are those of the documents that the monitor has allowed a session one by one. It is safe
+// for concurrent use.
+type allowedClasses struct {
+	mu      sync.Mutex
+	classes map[uint32]bool
+	many    bool // more than are remembered: they count as all
+}
+
+// maxAllowed limits what is remembered of one session.
+const maxAllowed = 1 << 16
+
+func (a *allowedClasses) add(class uint32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.classes[class]:
+	case len(a.classes) == maxAllowed:
+		a.many = true
+	case a.classes == nil:
+		a.classes = map[uint32]bool{class: true}
+	default:
+		a.classes[class] = true
+	}
+}
+
+func (a *allowedClasses) has(class uint32) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.many || a.classes[class]
+}
+
+// noteAllowed remembers that a session was allowed a document, before it gets it. Only EndWithout asks.
+func (p *Pipeline) noteAllowed(who actor, conduit policy.Conduit) {
+	if who.allowed == nil || p.spec.Revocation != revokeAtOnce || conduit.ID == 0 {
+		return
+	}
+	if class := p.services.state().ClassOf(uint32(conduit.ID)); class != 0 { //nolint:gosec // within its range
+		who.allowed.add(class)
+	}
 }
 
 // EndMoved ends sessions whose address is in another region than when they began: those

@@ -40,8 +40,9 @@ type session struct {
 	// reply sends a record to the worker: by the endpoint, or by the task's supervisor.
 	reply   func(record []byte, files ...*os.File) error
 	ended   chan struct{} // closed when the worker may begin another session
-	claimed string        // whose session it counts as; guarded by the pipeline's sessions
-	leaving bool          // it is being ended for the sake of other addresses; guarded likewise
+	allowed allowedClasses
+	claimed string // whose session it counts as; guarded by the pipeline's sessions
+	leaving bool   // it is being ended for the sake of other addresses; guarded likewise
 
 	mu      sync.Mutex
 	holds   *capabilitySet   // nil until the user has authenticated
@@ -155,7 +156,7 @@ func (s *session) actor() actor {
 	if s.holds == nil {
 		return actor{Subject: decision.Subject{Task: s.task.name, Instance: s.task.name + "(unbound)"}, mode: s.mode}
 	}
-	return actor{s.who, s.mode, s.tracked, s.holds}
+	return actor{s.who, s.mode, s.tracked, s.holds, &s.allowed}
 }
 
 // hold gives the session its user's capability set.

@@ -44,8 +44,9 @@ type heldDirectory struct {
 type actor struct {
 	decision.Subject
 	mode    wire.Mode
-	tracked *tracked       // nil: decided by the declared taint
-	holds   *capabilitySet // of the session that it is; nil: it is a task, or has no user
+	tracked *tracked        // nil: decided by the declared taint
+	holds   *capabilitySet  // of the session that it is; nil: it is a task, or has no user
+	allowed *allowedClasses // likewise
 }
 
 // decide decides on an access of the actor.
@@ -173,6 +174,19 @@ func (t *tracked) read(f decision.Flow, lazy bool, state *catalog.State, now tim
 		t.running.Decide(f, state, now)
 	}
 	return found
+}
+
+// mayRead decides whether what is read could be used: the user may get it, and nothing that the subject can
+// write to without being asked forbids it. It notes nothing.
+func (t *tracked) mayRead(f decision.Flow, state *catalog.State, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.running.Keeps(f.Who, f.Conduit.Label(), state, now).Allowed {
+		return false
+	}
+	f.Who.Taint = f.Conduit.Label()
+	f.What, f.Conduit = policy.Leave, t.leaving
+	return decision.Decide(f, state, now).Allowed
 }
 
 // notePrinting notes a read that the declared taint does not keep: what the task prints is
