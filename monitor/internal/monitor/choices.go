@@ -107,8 +107,8 @@ func (m *Monitor) checkChoice(request api.ChoiceRequest) (api.ChoiceResult, cata
 		return result, catalog.Reference{}, refusedChoice(item, request, err)
 	}
 	if !m.audit.CanPromise() { // users could fill the reserve, which is for changes of administrators
-		return result, catalog.Reference{}, api.Unavailable("choose a policy", "try again when the monitor is ready (shai status)",
-			"the choice cannot be recorded")
+		return result, catalog.Reference{}, api.Unavailable("choose a policy",
+			"try again when the monitor is ready (shai status)", "the choice cannot be recorded")
 	}
 	return result, chosen, nil
 }

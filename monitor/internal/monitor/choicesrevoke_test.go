@@ -54,7 +54,8 @@ func TestChoicesRevokeInEveryMode(t *testing.T) {
 			{"lazy", true, diary, false, false},
 			{"lazy", false, diary, false, false},
 		} {
-			t.Run(fmt.Sprintf("%s, %s, listed %v, read %q", mode, test.revocation, test.listed, test.reads), func(t *testing.T) {
+			name := fmt.Sprintf("%s, %s, listed %v, read %q", mode, test.revocation, test.listed, test.reads)
+			t.Run(name, func(t *testing.T) {
 				manifest := choosingManifest(test.revocation)
 				if !test.listed {
 					manifest = strings.Replace(manifest, listed, unlisted, 1)
@@ -78,7 +79,8 @@ func TestChoicesRevokeInEveryMode(t *testing.T) {
 					t.Errorf("%d sessions end: %s", result.SessionsReset, diff)
 				}
 				// What may be read by the former policy, and by the new one, ends nothing.
-				if result, err = alice.m.ChoosePolicy(t.Context(), alice.alices(asDiary, asIs)); err != nil || result.SessionsReset > 0 {
+				result, err = alice.m.ChoosePolicy(t.Context(), alice.alices(asDiary, asIs))
+				if err != nil || result.SessionsReset > 0 {
 					t.Errorf("given back: %+v, %v", result, err)
 				}
 			})
@@ -119,7 +121,9 @@ func TestChoicesRevokeWhatAuditAllows(t *testing.T) {
 // address, a session of a dynamic mode may go on. In mode shai it may not read the document.
 func TestChoicesRevokeByWhatModesAllow(t *testing.T) {
 	const secret = `policy secret(owner) { read :- sKeyIs(owner). }`
-	for mode, want := range map[wire.Mode]int{wire.ModeShai: 1, wire.ModeAudit: 1, wire.ModeDynamic: 0, wire.ModeDynamicLazy: 0} {
+	for mode, want := range map[wire.Mode]int{
+		wire.ModeShai: 1, wire.ModeAudit: 1, wire.ModeDynamic: 0, wire.ModeDynamicLazy: 0,
+	} {
 		alice := sessionsOf(t, mode, strings.Replace(choosingManifest("immediate"), secret,
 			`policy secret(owner) { read :- sKeyIs(owner), sIpIs(I), ipPrefix(I, \"192.0.2.0/24\"). }`, 1), "alice")[0]
 		if !alice.opens(alice.m, diary) {

@@ -32,7 +32,8 @@ func TestWhatADynamicSessionMayUse(t *testing.T) {
 		tracked := &tracked{leaving: p.tasks["worker"].entrance.egress(), running: decision.NewRunning(nil, test.held)}
 		who := p.setOf("worker(alice, de)").subject
 		before, _ := tracked.readSoFar()
-		got := tracked.mayRead(decision.Flow{Who: who, What: policy.Read, Conduit: test.read}, p.services.state(), time.Now())
+		flow := decision.Flow{Who: who, What: policy.Read, Conduit: test.read}
+		got := tracked.mayRead(flow, p.services.state(), time.Now())
 		if after, _ := tracked.readSoFar(); got != test.want || after.Key() != before.Key() {
 			t.Errorf("%s: %v, want %v; %q has been read", test.name, got, test.want, after.Key())
 		}
@@ -46,7 +47,8 @@ func TestAllowedClassesAreLimited(t *testing.T) {
 		allowed.add(class)
 	}
 	allowed.add(0)
-	if !allowed.has(0) || !allowed.has(maxAllowed-1) || allowed.has(maxAllowed+1) || len(allowed.classes) != maxAllowed {
+	if !allowed.has(0) || !allowed.has(maxAllowed-1) || allowed.has(maxAllowed+1) ||
+		len(allowed.classes) != maxAllowed {
 		t.Error("they are not remembered")
 	}
 	allowed.add(maxAllowed)
