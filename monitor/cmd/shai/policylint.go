@@ -64,7 +64,8 @@ func (p *program) lint(paths []string) (linted, map[string]string, error) {
 	if err != nil {
 		return linted{}, nil, err
 	}
-	result := linted{Files: len(given.texts) + len(given.unread), Diagnostics: append([]policy.Diagnostic{}, given.unread...)}
+	result := linted{Files: len(given.texts) + len(given.unread),
+		Diagnostics: append([]policy.Diagnostic{}, given.unread...)}
 	set := manifest.Parse(given.manifests...)
 	result.Policies = set.Count("Policy")
 	report, err := set.Report()

@@ -190,7 +190,8 @@ func TestWarnsOfInstancesThatCannotStart(t *testing.T) {
 func TestSuggestedReadersGetOneOwnersDocuments(t *testing.T) {
 	plan, bundle := sysE(t)
 	c := newCatalog(t, bundle)
-	alices, others := []string{"/corpus/private/alice/1.txt", "/corpus/private/alice/2.txt"}, "/corpus/private/carol/1.txt"
+	alices := []string{"/corpus/private/alice/1.txt", "/corpus/private/alice/2.txt"}
+	others := "/corpus/private/carol/1.txt"
 	if _, _, err := c.Register(slices.Concat(alices, []string{others})); err != nil {
 		t.Fatal(err)
 	}

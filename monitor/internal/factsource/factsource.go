@@ -28,7 +28,7 @@ import (
 // facts could allow what all of them forbid.
 const (
 	maxFacts    = 4 << 20
-	maxValues   = 8 << 20  // of the facts of an HTTP answer together: one may have 2 bytes there, and takes 40 of memory
+	maxValues   = 8 << 20  // of an HTTP answer: one may have 2 bytes there, and takes 40 of memory
 	maxBytes    = 64 << 20 // of an HTTP answer, of the replies about keys, or of the facts of a stream
 	fetchTime   = 30 * time.Second
 	maxLineSize = 64 << 20 // of a file; a conduit with a million short tuples fits

@@ -23,7 +23,7 @@ func heldBy[T any](do func() T) (held int64) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(result)
-	return int64(after.HeapAlloc) - int64(before.HeapAlloc) //nolint:gosec // of a test
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
 // A short text can stand for many facts: what is refused is refused before it takes its multiple in memory.

@@ -178,7 +178,8 @@ func TestOnlyPoliciesThatMayBeChosenAreRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(recordsOf(t, alice.m, "choose"))
-			if status, reason := alice.chooses(test.choice); status != "EACCES" || strings.Contains(reason, "a secret of") {
+			status, reason := alice.chooses(test.choice)
+			if status != "EACCES" || strings.Contains(reason, "a secret of") {
 				t.Errorf("%s %s", status, reason)
 			}
 			for _, record := range recordsOf(t, alice.m, "choose")[before:] {

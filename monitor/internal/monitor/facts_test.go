@@ -111,7 +111,8 @@ func TestFactsThatTheMonitorCannotUse(t *testing.T) {
 		_, err := m.ChangeFacts(t.Context(), api.FactChange{Add: facts})
 		return err
 	}
-	if err := add(bareFact("regions", "prefix", "10.0.0.0/8", "de"), bareFact("population", "key", "zoe", key)); err != nil {
+	german, zoes := bareFact("regions", "prefix", "10.0.0.0/8", "de"), bareFact("population", "key", "zoe", key)
+	if err := add(german, zoes); err != nil {
 		t.Fatal(err)
 	}
 	before := m.state().Facts()
@@ -136,8 +137,9 @@ func TestFactsThatTheMonitorCannotUse(t *testing.T) {
 		t.Errorf("%d facts, %d before what was refused", after, before)
 	}
 	if _, err := m.ChangeFacts(t.Context(), api.FactChange{
-		Remove: []api.Fact{bareFact("regions", "prefix", "10.0.0.0/8", "de"), bareFact("population", "key", "zoe", key)},
-		Add:    []api.Fact{bareFact("regions", "prefix", "10.0.0.0/8", "us"), bareFact("population", "key", "zoe", other)},
+		Remove: []api.Fact{german, zoes},
+		Add: []api.Fact{
+			bareFact("regions", "prefix", "10.0.0.0/8", "us"), bareFact("population", "key", "zoe", other)},
 	}); err != nil {
 		t.Errorf("facts in the place of others: %v", err)
 	}
