@@ -104,7 +104,7 @@ func (m *Monitor) checkChoice(request api.ChoiceRequest) (api.ChoiceResult, cata
 	}
 	chosen := chosenPolicy(item, request)
 	if err := item.Check(request.Principal, chosen, request.Nonce); err != nil {
-		return result, catalog.Reference{}, refusedChoice(item, request, err)
+		return result, catalog.Reference{}, refusedChoice(result, request, err)
 	}
 	if !m.audit.CanPromise() { // users could fill the reserve, which is for changes of administrators
 		return result, catalog.Reference{}, api.Unavailable("choose a policy",
@@ -124,7 +124,7 @@ func (m *Monitor) choosePolicy(ctx context.Context, request api.ChoiceRequest) (
 	defer m.services.Binding.Unlock()
 	change, err := m.catalog.Choose(request.Conduit, request.Principal, chosen, request.Nonce)
 	if err != nil && !errors.Is(err, catalog.ErrView) {
-		return result, err
+		return result, refusedChoice(result, request, err) // the file, or the time, has changed since the check
 	}
 	defer m.outdate()()
 	result.SessionsReset, err = m.followMove(ctx, change)
@@ -159,14 +159,14 @@ func chosenPolicy(item catalog.Item, request api.ChoiceRequest) catalog.Referenc
 	return catalog.Reference{}
 }
 
-func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) error {
+func refusedChoice(about api.ChoiceResult, request api.ChoiceRequest, err error) error {
 	switch {
 	case errors.Is(err, catalog.ErrOutdated):
 		return api.Conflict("choose a policy", "ask for the document's policy again, and sign what it says",
 			"something else was chosen for the document meanwhile, its content is new, or the offer is older than 10 minutes")
 	case errors.Is(err, catalog.ErrNotPermitted):
 		remedy := "add a choice to the path of the conduit, in the Pipeline"
-		if permitted := choosable(item, request.Principal); len(permitted) > 0 {
+		if permitted := choosable(about.ItemPolicy, request.Principal); len(permitted) > 0 {
 			remedy = "choose " + strings.Join(permitted, " or ")
 		}
 		return api.Denied("choose a policy", remedy, "the pipeline does not let %q choose this policy for %s",
@@ -175,11 +175,11 @@ func refusedChoice(item catalog.Item, request api.ChoiceRequest, err error) erro
 	return err
 }
 
-// choosable returns the policies that a principal may choose for an item.
-func choosable(item catalog.Item, principal string) (policies []string) {
-	for _, one := range item.Choices {
-		if one.By == principal {
-			policies = append(policies, one.Policy.String())
+// choosable returns the policies that a principal may choose for a document.
+func choosable(about api.ItemPolicy, principal string) (policies []string) {
+	for _, one := range about.Choices {
+		if one.Principal == principal {
+			policies = append(policies, one.Policy)
 		}
 	}
 	return policies

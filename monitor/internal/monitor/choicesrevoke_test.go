@@ -88,6 +88,41 @@ func TestChoicesRevokeInEveryMode(t *testing.T) {
 	}
 }
 
+// A session that goes on after a choice has the document in its new class: the next choice may end it.
+func TestChoicesRevokeAfterOthers(t *testing.T) {
+	shared := strings.NewReplacer("            - {by: \"{owner}\", policy: {name: dropbox}}\n",
+		"            - {by: \"{owner}\", policy: {name: shared, arguments: {owner: \"{owner}\"}}}\n",
+		"  reads: [documents]\n  writes: [web]", "  writes: [web]").Replace(choosingManifest("immediate")) + `---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: shared}
+spec:
+  text: |
+    policy shared(owner) {
+      read :- sKeyIs(owner).
+      read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K), neq(K, "carol").
+    }
+`
+	for _, mode := range []wire.Mode{wire.ModeShai, wire.ModeAudit, wire.ModeDynamic, wire.ModeDynamicLazy} {
+		t.Run(mode.String(), func(t *testing.T) {
+			both := sessionsOf(t, mode, shared, "alice", "bob")
+			alice, bob := both[0], both[1]
+			if !alice.opens(alice.m, diary) || !bob.opens(bob.m, diary) {
+				t.Fatal("the document cannot be read before")
+			}
+			for _, step := range []struct {
+				policy string
+				reset  int
+			}{{`shared(owner: "alice")`, 0}, {asSecret, 1}} {
+				result, err := alice.m.ChoosePolicy(t.Context(), alice.alices(step.policy, asIs))
+				if err != nil || result.SessionsReset != step.reset {
+					t.Errorf("%s: %+v, %v", step.policy, result, err)
+				}
+			}
+		})
+	}
+}
+
 // What mode audit has let a session read although a policy forbids it counts as allowed.
 func TestChoicesRevokeWhatAuditAllows(t *testing.T) {
 	for _, reads := range []bool{false, true} {

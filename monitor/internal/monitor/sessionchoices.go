@@ -24,9 +24,10 @@ func (c choosing) Offer(conduit, principal string) (offer pipeline.Offer, ok boo
 	if !known {
 		return pipeline.Offer{}, false
 	}
-	offer = pipeline.Offer{Number: item.Number, Choices: choosable(item, principal), Nonce: item.Nonce}
-	if inForce := item.Policy.String(); slices.Contains(offer.Choices, inForce) {
-		offer.Policy = inForce
+	about := itemPolicy(conduit, item)
+	offer = pipeline.Offer{Number: about.Number, Choices: choosable(about, principal), Nonce: about.Nonce}
+	if slices.Contains(offer.Choices, about.Policy) {
+		offer.Policy = about.Policy
 	}
 	return offer, len(offer.Choices) > 0
 }

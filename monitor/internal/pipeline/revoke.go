@@ -122,7 +122,11 @@ func (p *Pipeline) EndWithout(move catalog.Move, after *catalog.State) (reset in
 	lost := map[string]bool{}
 	for _, s := range p.live() {
 		who := s.actor()
-		if who.holds != nil && who.couldRead(move.From) && !(exists && p.mayRead(who, move.To, conduit, after)) {
+		switch {
+		case who.holds == nil || !who.couldRead(move.From):
+		case exists && p.mayRead(who, move.To, conduit, after):
+			who.allowed.add(move.To) // what it has read and holds open is of this class from now on
+		default:
 			lost[who.Instance] = true
 		}
 	}

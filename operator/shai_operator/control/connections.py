@@ -85,18 +85,23 @@ class Connections:
 
     @asynccontextmanager
     async def serve(self, listening: Iterable[socket.socket]) -> AsyncIterator[None]:
-        """Accept connections while the context lasts; then answer those who are connected, and close the sockets."""
+        """Accept connections while the context lasts; then close the sockets, and answer those who are connected."""
         await self._runner.setup()
         idle, accepting = asyncio.create_task(self._close_idle(), name="idle"), list[asyncio.Task[None]]()
         with contextlib.ExitStack() as stack:
+            sockets = [stack.enter_context(one) for one in listening]
             try:
-                for one in listening:
-                    stack.enter_context(one)
+                for one in sockets:
                     one.settimeout(0)
                     accepting.append(asyncio.create_task(self._accept(one), name="accept"))
                 yield
             finally:
                 await _cancelled(*accepting)
+                for one in sockets:
+                    with contextlib.suppress(OSError):  # nobody else waits
+                        while True:
+                            self._admit_next(one)
+                stack.close()
                 await self._answer_last()
                 await _cancelled(idle, *self._joining)
                 await self._runner.cleanup()
@@ -115,16 +120,19 @@ class Connections:
             try:
                 await _readable(listening)
                 await self._room()
-                # Nothing is awaited from here on: whoever has been accepted is served, even if this task is cancelled.
-                accepted, _ = listening.accept()
-                joining = asyncio.create_task(self._admit(accepted), name="handshake")
-                self._joining[joining] = time.monotonic()
-                joining.add_done_callback(self._joined)
+                self._admit_next(listening)
             except BlockingIOError:  # another process with this socket was faster
                 continue
             except OSError as error:  # no descriptors or memory, or the client has gone already
                 _LOGGER.warning("cannot accept a connection: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
+
+    def _admit_next(self, listening: socket.socket) -> None:
+        """Accept who has waited longest; OSError when nobody waits. Without a pause, in which it would be lost."""
+        accepted, _ = listening.accept()
+        joining = asyncio.create_task(self._admit(accepted), name="handshake")
+        self._joining[joining] = time.monotonic()
+        joining.add_done_callback(self._joined)
 
     def _joined(self, task: asyncio.Task[None]) -> None:
         self._joining.pop(task, None)

@@ -65,10 +65,12 @@ class ShareReconciliation:
         facts of the namespace, and what else is in the bundle, are its authors'.
         """
         bundle = self.bundle(self.decision.targets.get(member.name, ""))
-        running = self.releases.get(member.release)
-        if bundle is None or bundle.label not in member.refused or running is None:
+        nothing = enforcement.empty_bundle(self.share.pool)
+        if bundle is None or bundle.label not in member.refused or member.release in {"", nothing.release.name}:
             return bundle
-        return enforcement.empty_bundle(self.share.pool) if releases.forbidden(self.share, running) else bundle
+        running = self.releases.get(member.release)
+        # What is not known may be what the pool does not allow.
+        return nothing if running is None or releases.forbidden(self.share, running) else bundle
 
     @property
     def newest(self) -> str:

@@ -257,6 +257,25 @@ async def test_who_is_connected_when_it_ends_is_answered_once(tmp_path: Path, *,
 
 
 @pytest.mark.usefixtures("patient")
+async def test_who_waits_to_be_accepted_when_it_ends_is_answered_and_nobody_waits_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 1)
+    (served, go), serve = made(), contextlib.AsyncExitStack()
+    port = await serve.enter_async_context(serving(served))
+    async with opened(port, 1, asked("slow")) as (first,):
+        await until_async(lambda: served._asking, "it is being answered")  # noqa: SLF001
+        async with opened(port, 1, asked("")) as (second,):
+            ending = asyncio.create_task(serve.aclose())
+            assert (await second.readline()).startswith(b"HTTP/1.1 200")
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            go.set()
+            assert (await first.readline()).startswith(b"HTTP/1.1 200")
+            await ending
+
+
+@pytest.mark.usefixtures("patient")
 async def test_whose_answer_is_known_is_not_waited_for() -> None:
     served, _ = made()
     async with contextlib.AsyncExitStack() as clients:
