@@ -24,6 +24,8 @@ PROGRAM = ROOT / "build" / "bin" / "devcluster"
 
 _KUBECTL_SECONDS = 600
 _STOP_SECONDS = 60
+_COLLECTED = "400"
+"""By how many percent its memory grows before an API server collects garbage, which took a quarter of its time."""
 _GONE_SECONDS = 180
 _ESTABLISHED_SECONDS = 60
 _RESOURCES = "/apis/shai.dev/v1alpha1"
@@ -130,8 +132,9 @@ class Server:
     def up(self) -> Path:
         """Start it and return its kubeconfig, which stays the same."""
         command = [str(PROGRAM), "up", "--foreground", "--output", "json", "--directory", str(self._directory)]
+        environment = {**os.environ, "GOGC": _COLLECTED}
         with self._log.open("a") as errors:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
             raise ClusterStartError(f"the devcluster did not come up: {self._log.read_text()}")
