@@ -85,4 +85,4 @@ async def until_async(condition: Callable[[], Any], what: str = "the condition h
     while not condition():
         if limit.reached():
             raise AssertionError(f"not within {limit}: {what}")
-        await asyncio.sleep(limit.pause(_LOOP_POLL_SECONDS))
+        await asyncio.sleep(_LOOP_POLL_SECONDS)

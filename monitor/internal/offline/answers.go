@@ -232,7 +232,7 @@ func (p *Project) reached(plan *analysis.Plan, instance analysis.Instance, found
 			}
 			one := ReachedSort{Instance: instance.Name(), Access: access.String(),
 				Conduits: strings.TrimPrefix(class.Set, plan.Pipeline+"/"), Policy: class.Policy.String()}
-			if class.Directory {
+			if class.Directory && class.Members == 0 {
 				one.Directory = directoryOf(plan, one.Conduits)
 			} else {
 				one.Members = &class.Members
