@@ -196,12 +196,18 @@ test: build dashboards/web/node_modules/.package-lock.json build/tools/cloud-ini
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
 	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder'
 
+.PHONY: lint-go
+lint-go: ## Run golangci-lint on every Go module; it needs nothing but Go
+	@set -e; for module in $(GO_MODULES); do scripts/golangci-lint.sh $$module; done; \
+	for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done
+
 .PHONY: check
 check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters and linters of every language
 	@scripts/suites.sh check \
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
-	  golangci-lint 'for module in $(GO_MODULES); do scripts/golangci-lint.sh $$module; done' \
-	  golangci-lint-freebsd 'for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done' \
+	  golangci-lint 'make lint-go' \
+	  --beside mypy '$(PYTHON) -m mypy' \
+	  --beside ansible-lint 'scripts/ansible-lint.sh' \
 	  deadcode 'scripts/deadcode.sh' \
 	  runtime 'make -C runtime check' \
 	  supervisor 'make -C supervisor check' \
@@ -214,13 +220,11 @@ check: setup dashboards/web/node_modules/.package-lock.json ## Run formatters an
 	  syse-java 'scripts/maven.sh -DskipTests verify' \
 	  ruff '$(PYTHON) -m ruff check .' \
 	  ruff-format '$(PYTHON) -m ruff format --check .' \
-	  mypy '$(PYTHON) -m mypy' \
 	  vulture '$(PYTHON) -m vulture $$(git ls-files "*.py" | grep -vE "(^|/)(tests|testing)/") && $(PYTHON) -m vulture $$(git ls-files "*.py")' \
 	  imports 'PYTHONPATH=operator .venv/bin/lint-imports' \
 	  shellcheck 'git ls-files -z "*.sh" .ci/run | xargs -0 shellcheck' \
 	  shellcheck-freebsd 'shellcheck --shell=sh --exclude=SC1091,SC2034,SC3043 freebsd/ports/sysutils/*/files/*.in' \
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
-	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \
 	  deploy '$(PYTHON) -m deploy.generate --check' \
 	  images '$(PYTHON) -m images check' \
