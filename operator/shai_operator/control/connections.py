@@ -80,7 +80,7 @@ class Connections:
         self._since: dict[_Connection, float] = {}
         """Since when each has had no request."""
         self._new: set[object] = set()
-        """Those that have not been answered yet."""
+        """Those that have not asked for anything yet."""
         self._answered = asyncio.Event()
 
     @asynccontextmanager

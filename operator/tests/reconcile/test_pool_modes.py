@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
 from shai_operator.reconcile import references
+from shai_operator.reconcile.bundles import manifest
 from shai_operator.reconcile.objects import Reference, name, reference
 from tests.reconcile.builders import resource, revision
 from tests.reconcile.pool_world import World, first_under_way, running_modes
@@ -140,6 +142,23 @@ def test_a_member_that_does_not_take_what_is_left_runs_nothing(*, away: bool, re
     world.settle(60)
     assert running(world) == set(), "it stays so, also when the bundle is tried again"
     world.away.clear()
+    world.refuses.clear()
+    world.settle(61)
+    assert running(world) == {"other"}
+
+
+def test_what_a_member_runs_and_nobody_knows_may_be_what_the_pool_does_not_allow() -> None:
+    world = of_two()
+    world.refuses.add("late")
+    world.put(resource("FactSource", "late", {"inline": []}))
+    world.change("JailPool", "default", allowedModes=["shai"])
+    for machine in world.machines.values():
+        assert machine.bundle
+        known = machine.bundle.release
+        unknown = replace(known, manifests=(*known.manifests, manifest(resource("Policy", "older", {"text": "o"}))))
+        machine.bundle = replace(machine.bundle, release=unknown)
+    world.settle(4)
+    assert running(world) == set()
     world.refuses.clear()
     world.settle(61)
     assert running(world) == {"other"}
