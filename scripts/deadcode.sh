@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Fails when no program reaches a Go function on any system: functions that only tests
+# Fails when no program reaches a Go function of the monitor on any system: functions that only tests
 # call belong in a _test.go file. A library's exported functions need no caller here,
 # so monitor/policy is left out; golangci-lint finds its unused functions.
 #
@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly VERSION=v0.51.0
 readonly PACKAGES='^shai\.dev/monitor/(cmd|internal)'
-readonly MODULES=('monitor linux freebsd') # with the systems that it is built for; Kubernetes in devcluster takes minutes
+readonly SYSTEMS=(linux freebsd) # those that it is built for
 
 tools=$PWD/build/tools
 work=$(mktemp -d)
@@ -25,22 +25,15 @@ export CGO_ENABLED=0
 }
 
 # A function is dead if it is dead on every system that compiles its file.
-status=0
-for entry in "${MODULES[@]}"; do
-  read -r -a systems <<<"$entry"
-  module=${systems[0]}
-  for system in "${systems[@]:1}"; do
-    (
-      cd "$module"
-      # shellcheck disable=SC2016 # the template's variables, not the shell's
-      GOOS=$system go list -f '{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
-        sed -n "s|^$PWD/|compiled $module/|p"
-      GOOS=$system "$tools/deadcode-$VERSION" -filter "$PACKAGES" ./cmd/... | sed "s|^|dead $module/|"
-    )
-  done | awk '
-    $1 == "compiled" { compiled[$2]++ }
-    $1 == "dead" { sub(/^dead /, ""); split($0, part, ":"); file[$0] = part[1]; dead[$0]++ }
-    END { for (finding in dead) if (dead[finding] == compiled[file[finding]]) { print finding; found = 1 }; exit found }' || status=1
-done
-[[ $status -eq 0 ]] || echo 'deadcode: remove these functions, or move them into the tests that call them' >&2
-exit "$status"
+cd monitor
+for system in "${SYSTEMS[@]}"; do
+  # shellcheck disable=SC2016 # the template's variables, not the shell's
+  GOOS=$system go list -f '{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... | sed -n "s|^$PWD/|compiled |p"
+  GOOS=$system "$tools/deadcode-$VERSION" -filter "$PACKAGES" ./cmd/... | sed 's|^|dead |'
+done | awk '
+  $1 == "compiled" { compiled[$2]++ }
+  $1 == "dead" { sub(/^dead /, ""); split($0, part, ":"); file[$0] = part[1]; dead[$0]++ }
+  END { for (finding in dead) if (dead[finding] == compiled[file[finding]]) { print "monitor/" finding; found = 1 }; exit found }' || {
+  echo 'deadcode: remove these functions, or move them into the tests that call them' >&2
+  exit 1
+}
