@@ -12,8 +12,10 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.atomic.AtomicReference;
@@ -57,6 +59,7 @@ public final class DocumentIndexer {
     private final LongConsumer progress;
     private final Map<Outcome, Long> outcomes = new EnumMap<>(Outcome.class);
     private final List<Integer> vanished = new ArrayList<>();
+    private final Set<Integer> unreadable = new HashSet<>();
     private final BlockingQueue<Item> queue = new ArrayBlockingQueue<>(QUEUE);
     private final AtomicReference<IOException> failure = new AtomicReference<>();
 
@@ -117,6 +120,11 @@ public final class DocumentIndexer {
         return List.copyOf(vanished);
     }
 
+    /** After {@link #run}: the documents that were to be opened, and could not be read. */
+    public synchronized Set<Integer> unreadable() {
+        return Set.copyOf(unreadable);
+    }
+
     private final class Enqueue implements DocumentTree.Visitor {
         @Override
         public void document(int conduit, Path file) throws IOException {
@@ -169,7 +177,7 @@ public final class DocumentIndexer {
             boolean empty = malformed.isEmpty();
             record(empty ? Outcome.EMPTY : Outcome.MALFORMED, item.file(), malformed.getMessage());
         } catch (IOException broken) {
-            record(Outcome.UNREADABLE, item.file(), broken.toString());
+            recordUnreadable(item, broken.toString());
         }
     }
 
@@ -184,11 +192,16 @@ public final class DocumentIndexer {
                 vanished.add(item.conduit());
             }
         } catch (AccessDeniedException denied) {
-            record(Outcome.UNREADABLE, file, "permission denied");
+            recordUnreadable(item, "permission denied");
         } catch (IOException broken) {
-            record(Outcome.UNREADABLE, file, broken.toString());
+            recordUnreadable(item, broken.toString());
         }
         return null;
+    }
+
+    private synchronized void recordUnreadable(Item item, String reason) {
+        unreadable.add(item.conduit());
+        record(Outcome.UNREADABLE, item.file(), reason);
     }
 
     /** The index itself is broken (a full disk), so indexing cannot continue. */

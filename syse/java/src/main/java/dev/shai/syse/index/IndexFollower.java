@@ -5,6 +5,8 @@ import dev.shai.syse.document.DocumentListing;
 import dev.shai.syse.document.DocumentTree;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -14,14 +16,15 @@ import java.util.function.LongConsumer;
 /**
  * Keeps an index equal to a folder of documents. The content of a document never changes: what is
  * new has a number of its own. So documents whose numbers are not in the index are added, and
- * numbers whose documents are gone are deleted. Not safe for concurrent use.
+ * numbers whose documents are gone are deleted. What could not be read is tried again in later
+ * steps, as {@link UnreadableDocuments} says. Not safe for concurrent use.
  */
 public final class IndexFollower {
     /**
      * What a step has changed.
      *
      * @param outcomes the number of new documents with each outcome
-     * @param looking how long it took to list the folder, in nanoseconds
+     * @param looking the processor time that listing the folder took, in nanoseconds
      */
     public record Step(Map<DocumentIndexer.Outcome, Long> outcomes, int removed, long looking) {
         /** Whether the step has changed nothing. */
@@ -29,6 +32,8 @@ public final class IndexFollower {
             return outcomes.isEmpty() && removed == 0;
         }
     }
+
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     /** Documents a thread should have, so that it is worth its start. */
     private static final int SHARE = 64;
@@ -40,6 +45,9 @@ public final class IndexFollower {
 
     /** What is indexed, or was looked at and is no document. */
     private ConduitSet known;
+
+    /** What is known, and could not be read. */
+    private final UnreadableDocuments unreadable = new UnreadableDocuments();
 
     /**
      * @param index made by {@link IndexBuild#continued}
@@ -62,17 +70,19 @@ public final class IndexFollower {
      *     step, of another follower, goes on from the last commit
      */
     public Step step() throws IOException, InterruptedException {
-        long begun = System.nanoTime();
+        long begun = THREADS.getCurrentThreadCpuTime();
         ConduitSet present = new ConduitSet();
         Map<Integer, Path> added = new HashMap<>();
+        unreadable.beginStep();
         listing.list(
                 (folder, conduit) -> {
                     present.add(conduit);
-                    if (!known.contains(conduit)) {
+                    if (!known.contains(conduit) || unreadable.isDue(conduit, folder)) {
                         added.put(conduit, folder.resolve(Integer.toUnsignedString(conduit)));
                     }
                 });
-        long looking = System.nanoTime() - begun;
+        unreadable.retain(present);
+        long looking = THREADS.getCurrentThreadCpuTime() - begun;
         int[] gone = known.without(present);
         Map<DocumentIndexer.Outcome, Long> outcomes = new EnumMap<>(DocumentIndexer.Outcome.class);
         if (!added.isEmpty()) {
@@ -100,6 +110,7 @@ public final class IndexFollower {
                         visitor -> visitAll(added, visitor),
                         Math.min(threads, 1 + added.size() / SHARE));
         indexer.vanished().forEach(present::remove);
+        unreadable.note(added, indexer.unreadable());
         return outcomes;
     }
 

@@ -91,6 +91,51 @@ class IndexFollowerTest {
         }
     }
 
+    /** What could not be read is in the index soon after it can be. */
+    @Test
+    void whatCouldNotBeReadIsTriedAgain() throws Exception {
+        Path refused = documents.path().resolve("1");
+        Files.createSymbolicLink(refused, refused); // root may read everything else
+        try (IndexBuild build = IndexBuild.continued(index, 2)) {
+            IndexFollower follower = new IndexFollower(build, documents.path(), 2, System.err);
+            Set<Integer> tries = new TreeSet<>();
+            for (int step = 0; step <= 31; step++) {
+                if (!follower.step().isEmpty()) {
+                    tries.add(step);
+                }
+            }
+            assertEquals(Set.of(0, 1, 3, 7, 15, 31), tries);
+            Files.delete(refused);
+            add(1);
+            int steps = 0;
+            for (; found().isEmpty(); steps++) {
+                follower.step();
+            }
+            assertEquals(32, steps);
+        }
+    }
+
+    /** As when a fact moves a document that was refused to another class. */
+    @Test
+    void whatMovesIsTriedAgainAtOnce() throws Exception {
+        Path refused = documents.path().resolve("1");
+        Files.createSymbolicLink(refused, refused);
+        try (IndexBuild build = IndexBuild.continued(index, 2)) {
+            IndexFollower follower = new IndexFollower(build, documents.path(), 2, System.err);
+            for (int step = 0; step < 4; step++) {
+                follower.step();
+            }
+            Files.delete(refused);
+            DocumentFolder other = new DocumentFolder(documents.path().resolve("class-2"));
+            other.add(1, "word", "-", Visibility.PUBLIC, "text");
+            follower.step();
+            assertEquals(Set.of(1), found());
+            Files.delete(other.path().resolve("1"));
+            follower.step();
+            assertEquals(Set.of(), found());
+        }
+    }
+
     @Test
     void randomChangesGiveTheIndexOfANewBuild() throws Exception {
         long seed = System.nanoTime();
