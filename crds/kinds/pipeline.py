@@ -171,6 +171,12 @@ _EFFECT = record(
             "Flows that principals could open by choosing the policy for documents, and could not before, most first."
         ),
         "wouldOpenTotal": number("The number of flows that a choice of a policy could open, and none could before."),
+        "wouldOpenNotKnown": items(
+            "Policies that principals may choose and that ask for those of other documents: wouldOpen may miss flows "
+            "that they open.",
+            text("A policy.", longest=1024),
+            most=_LISTED,
+        ),
         "modes": items(
             "Policies of the namespace with another mode, this pipeline if it has another, and new ones that do not "
             "deny what is forbidden.",

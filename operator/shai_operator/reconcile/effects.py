@@ -64,7 +64,7 @@ class Effect:
     def _by_choice(self) -> str:
         flows = self.number("wouldOpenTotal")
         said = f", and lets principals open {flows} more by choosing policies" if flows else ""
-        asking = sorted({one for entry in self.comparison.get("wouldOpenNotKnown") or () for one in entry["policies"]})
+        asking = self._asking()
         if not asking:
             return said
         more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""  # noqa: PLR2004 - as many as of modes
@@ -72,6 +72,11 @@ class Effect:
             f"{said}; what else they open by choices for single documents is not known, since these policies ask for "
             f"those of other documents: {', '.join(asking[:3])}{more}"
         )
+
+    def _asking(self, pipeline: str | None = None) -> list[str]:
+        """Return the policies, of one pipeline or of all, because of which flows that choices open are not known."""
+        entries = self.comparison.get("wouldOpenNotKnown") or ()
+        return sorted({one for entry in entries if pipeline in {None, entry["pipeline"]} for one in entry["policies"]})
 
     def _by_modes(self) -> str:
         """Say which modes change, the first three; the monitor says what happens to accesses that are forbidden."""
@@ -100,6 +105,7 @@ class Effect:
             flows = self.comparison.get(field) or ()
             own = [flow for flow in flows if flow.get("pipeline", pipeline) == pipeline]
             written[field] = [_only(flow, _FLOW_FIELDS) for flow in own[:LISTED]]
+        written["wouldOpenNotKnown"] = self._asking(pipeline)[:LISTED]
         modes = self.comparison.get("modes") or ()
         told = [mode for mode in modes if mode.get("kind") != "Pipeline" or mode.get("name") == pipeline]
         written["modes"] = [_only(mode, _MODE_FIELDS) for mode in told[:LISTED]]

@@ -54,7 +54,10 @@ def test_what_choices_would_open_is_told() -> None:
 
 def test_what_is_not_known_of_choices_is_told() -> None:
     asking = [{"pipeline": "a", "policies": ["joint", "ids"]}, {"pipeline": "b", "policies": ["joint", "x", "y"]}]
-    said = effect(openedTotal=1, wouldOpenNotKnown=asking).summary()
+    found = effect(openedTotal=1, wouldOpenNotKnown=asking)
+    assert found.of_pipeline("b")["wouldOpenNotKnown"] == ["joint", "x", "y"]
+    assert found.of_pipeline("c")["wouldOpenNotKnown"] == []
+    said = found.summary()
     assert said.endswith("these policies ask for those of other documents: ids, joint, x and 1 more")
     assert "not known" not in effect(openedTotal=1, wouldOpenNotKnown=[]).summary()
 
