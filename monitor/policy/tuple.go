@@ -101,6 +101,9 @@ func (t *Tuple) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &values); err != nil {
 		return fmt.Errorf("read tuple: %w", err)
 	}
+	if values == nil {
+		return fmt.Errorf("read tuple: want an array of values, got %s", text)
+	}
 	*t = NewTuple(values...)
 	return nil
 }

@@ -3,8 +3,10 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -182,6 +184,20 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	}
 }
 
+// timeIn reads an object that has a time, once, and nothing else.
+func timeIn(text []byte) (time.Time, error) {
+	var tokens [4]json.Token // of {"time":"…"}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for i := range tokens {
+		tokens[i], _ = decoder.Token() // nil behind the end
+	}
+	value, isText := tokens[2].(string)
+	if tokens[1] != "time" || !isText || tokens[3] != json.Delim('}') {
+		return time.Time{}, errors.New("an object must be {\"time\":\"<RFC 3339>\"}")
+	}
+	return time.Parse(time.RFC3339Nano, value)
+}
+
 // UnmarshalJSON reads what MarshalJSON writes.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	trimmed := strings.TrimSpace(string(text))
@@ -197,16 +213,11 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 		*v = String(s)
 		return nil
 	case strings.HasPrefix(trimmed, "{"):
-		var wrapped struct {
-			Time *time.Time `json:"time"`
-		}
-		if err := json.Unmarshal(text, &wrapped); err != nil {
+		instant, err := timeIn(text)
+		if err != nil {
 			return fmt.Errorf("read value %.60q: %w", trimmed, err)
 		}
-		if wrapped.Time == nil {
-			return fmt.Errorf("read value %.60q: an object must be {\"time\":\"<RFC 3339>\"}", trimmed)
-		}
-		*v = Time(*wrapped.Time)
+		*v = Time(instant)
 		return nil
 	}
 	number, err := strconv.ParseInt(trimmed, 10, 64)

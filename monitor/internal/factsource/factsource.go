@@ -10,7 +10,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -151,35 +150,6 @@ func readStatements(from io.Reader, name string, declared manifest.Declared, acc
 		return nil, errors.Join(wrong...)
 	}
 	return facts, nil
-}
-
-func readStatement(line []byte, declared manifest.Declared, known *knownfacts.Checker) (manifest.FactStatement, error) {
-	var statement manifest.FactStatement
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&statement)
-	if err == nil && decoder.More() {
-		err = errors.New("more than one JSON value on the line")
-	}
-	if err != nil {
-		return statement, fmt.Errorf("not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}",
-			err)
-	}
-	if statement.Conduit == "" || statement.Says == "" {
-		return statement, errors.New("conduit and says must not be empty; name both")
-	}
-	for _, tuple := range statement.Tuples {
-		if err := declared.Check(statement.Conduit, statement.Says, tuple); err != nil {
-			return statement, err
-		}
-		if err := known.Check(statement.Conduit, statement.Says, tuple); err != nil {
-			return statement, err
-		}
-		if err := fits(statement.Conduit, statement.Says, tuple.Values()); err != nil {
-			return statement, err
-		}
-	}
-	return statement, nil
 }
 
 // fits refuses a value that no fact may have, before it is kept.

@@ -137,6 +137,9 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 	case response.StatusCode != http.StatusOK:
 		return Update{}, fmt.Errorf("fetch facts from %s: it answers %s", a.spec.URL, response.Status)
 	}
+	if err := isWhole(response); err != nil {
+		return Update{}, fmt.Errorf("fetch facts from %s: %w", a.spec.URL, err)
+	}
 	limited := &limitedReader{from: response.Body, left: maxBytes}
 	counted := &tally{mostFacts: maxFacts, mostValues: maxValues}
 	facts, err := readStatements(limited, a.spec.URL, a.declared, counted.add)
@@ -144,6 +147,19 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 		return Update{}, err
 	}
 	return Update{Whole: &catalog.Fetched{Position: response.Header.Get("ETag"), Facts: facts}}, nil
+}
+
+// isWhole refuses an answer that could be a part of one: where its end is that of the connection, a server that fails
+// in the middle of it looks like one that has said everything. (What is compressed has an end of its own.)
+func isWhole(response *http.Response) error {
+	switch {
+	case response.Header.Get("Content-Range") != "":
+		return errors.New("it answers with a part")
+	case response.ContentLength < 0 && len(response.TransferEncoding) == 0 && !response.Uncompressed:
+		return errors.New("its answer does not say where it ends; have the server give its length (Content-Length), or send " +
+			"it in pieces (chunked)")
+	}
+	return nil
 }
 
 // limitedReader returns an error at the limit, at which io.LimitReader would return

@@ -346,6 +346,9 @@ func TestMalformedEntries(t *testing.T) {
 		{[]any{"op", "add", "says", "r", "tuple", "[]"}, "conduit or says is missing"},
 		{[]any{"op", "add", "conduit", "a", "says", "r"}, "expected a JSON array"},
 		{[]any{"op", "add", "conduit", "a", "says", "r", "tuple", "[1.5]"}, "expected a JSON array"},
+		{[]any{"op", "add", "conduit", "a", "says", "r", "tuple", "null"}, "expected a JSON array"},
+		{[]any{"op", "add", "conduit", "a", "says", "r", "tuple", `["\ud83d"]`}, `\ud83d is half a character`},
+		{[]any{"op", "add", "conduit", "a", "says", "r", "tuple", `["1"]`, "tuple", `["2"]`}, "a field is given twice"},
 		{[]any{"op", "add", "conduit", "\xff", "says", "r", "tuple", "[]"}, "conduit is not UTF-8"},
 	} {
 		store, socket := startStore(t)

@@ -225,6 +225,9 @@ func stepOf(entry any) (id string, step catalog.Step, err error) {
 	if err != nil {
 		return id, step, err
 	}
+	if pairs, _ := parts[1].([]any); len(pairs) != 2*len(fields) {
+		return id, step, errors.New("a field is given twice")
+	}
 	step.Verb = catalog.Verb(fields["op"])
 	switch {
 	case step.Verb != catalog.StepAdd && step.Verb != catalog.StepRemove && step.Verb != catalog.StepReplace:
@@ -238,6 +241,9 @@ func stepOf(entry any) (id string, step catalog.Step, err error) {
 		}
 	}
 	var tuple policy.Tuple
+	if err := wellFormed([]byte(fields["tuple"])); err != nil {
+		return id, step, fmt.Errorf("tuple: %w", err)
+	}
 	if err := json.Unmarshal([]byte(fields["tuple"]), &tuple); err != nil {
 		return id, step, fmt.Errorf("tuple is %.60q; expected a JSON array of texts, whole numbers and {\"time\":…}",
 			fields["tuple"])

@@ -254,9 +254,11 @@ def facts_server() -> Iterator[tuple[str, list[str]]]:
     class Facts(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            answer = b'{"conduit": "friends/alice", "says": "friend", "tuples": [["bob"]]}\n'
             self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(b'{"conduit": "friends/alice", "says": "friend", "tuples": [["bob"]]}\n')
+            self.wfile.write(answer)
 
         def log_message(self, *_: object) -> None:
             pass
