@@ -11,6 +11,12 @@ func (t *Template) AsksForAddress() bool {
 		slices.ContainsFunc(t.obligations, loweredObligation.asksForAddress)
 }
 
+// AsksForAddress reports whether a policy with an obligation of the label depends on the session's
+// address.
+func (l Label) AsksForAddress() bool {
+	return slices.ContainsFunc(l.duties, func(d duty) bool { return d.obligation.policy.Template().AsksForAddress() })
+}
+
 func (o loweredObligation) asksForAddress() bool {
 	return slices.ContainsFunc(o.exits, func(e loweredExit) bool {
 		return slices.ContainsFunc(e.condition.body, literal.asksForAddress) ||

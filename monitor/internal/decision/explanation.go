@@ -38,7 +38,27 @@ func Explain(question reading.Question, flow Flow, taintOf string, state *catalo
 	if found.WouldDeny != "" {
 		answer.WouldDeny = found.Would()
 	}
+	if !found.Allowed {
+		answer.Provisos = leftOut(flow)
+	}
 	return answer
+}
+
+// leftOut says what a question does not name that policies may ask for.
+func leftOut(f Flow) (provisos []string) {
+	if f.What == policy.Read {
+		return nil // it is decided on by taint and policy alone
+	}
+	who := f.Who.Session
+	if who != nil && who.Principal != "task/"+f.Who.Instance && !who.IP.IsValid() &&
+		(f.Conduit.Policy != nil && f.Conduit.Policy.Template().AsksForAddress() || f.Who.Taint.AsksForAddress()) {
+		provisos = append(provisos, "a policy asks for the user's address, which the question does not name: it may be allowed from some")
+	}
+	if f.Conduit.Type != "" {
+		provisos = append(provisos, fmt.Sprintf("each write to a conduit of type %s is decided on by what is written, which the "+
+			"question does not name: some may be allowed", f.Conduit.Type))
+	}
+	return provisos
 }
 
 // commandFor returns the command that changes a fact.

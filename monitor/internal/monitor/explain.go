@@ -33,5 +33,5 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	}
 	question.Pipeline = p.Name()
 	access := decision.Flow{Who: who.Subject, What: what, Conduit: conduit}
-	return decision.Explain(question, access, who.TaintOf, state, time.Now()), nil
+	return decision.Explain(question, access, who.TaintOf, state, time.Now()).InMode(p.Mode().String()), nil
 }

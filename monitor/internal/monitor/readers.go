@@ -29,7 +29,8 @@ func (m *Monitor) Readers(ctx context.Context, request api.ReadersRequest) (api.
 	if known == nil || known.result == nil {
 		return api.Readers{}, notAnalyzed(title, p.Name())
 	}
-	return api.ReadersOf(ctx, p.Name(), known.result, state, request, conduit, what)
+	readers, err := api.ReadersOf(ctx, p.Name(), known.result, state, request, conduit, what)
+	return readers.InMode(p.Mode().String()), err
 }
 
 // accessOf returns the conduit and the operation that a question names.

@@ -60,7 +60,7 @@ func (p *Project) Explain(question api.Question, now time.Time) (Explanation, er
 	}
 	flow := decision.Flow{What: what, Conduit: conduit,
 		Who: decision.Subject{Task: instance.Task, Instance: instance.Name(), Taint: who.Taint, Session: who.Session}}
-	out := Explanation{Explanation: decision.Explain(question, flow, "declared", p.state, now)}
+	out := Explanation{Explanation: decision.Explain(question, flow, "declared", p.state, now).InMode(p.modes[plan.Pipeline])}
 	out.Derivation, out.Choices = p.inManifests(out.Derivation), p.choicesOf(question.Conduit)
 	if !out.Allowed {
 		out.Suggestion = analysis.Suggest(plan, p.state, instance, what, conduit, now)
@@ -148,7 +148,7 @@ func (p *Project) Who(ctx context.Context, request api.ReadersRequest, now time.
 		return Readers{}, err
 	}
 	readers, err := api.ReadersOf(ctx, plan.Pipeline, result, p.state, request, conduit, what)
-	return Readers{Readers: readers, Choices: p.choicesOf(request.Conduit)}, err
+	return Readers{Readers: readers.InMode(p.modes[plan.Pipeline]), Choices: p.choicesOf(request.Conduit)}, err
 }
 
 // Reach is what one user may access.

@@ -45,6 +45,7 @@ type Project struct {
 	catalog   *catalog.Catalog
 	state     *catalog.State
 	plans     map[string]*analysis.Plan
+	modes     map[string]string // of pipelines
 	close     func() error
 	principal map[string]*manifest.Principal
 	tasks     map[string]*manifest.Task
@@ -62,8 +63,9 @@ func Load(ctx context.Context, sources []manifest.Source, options Options) (_ *P
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the catalog: %w", err)
 	}
-	p := &Project{plans: map[string]*analysis.Plan{}, principal: map[string]*manifest.Principal{},
-		tasks: map[string]*manifest.Task{}, texts: textsOf(set, bundle),
+	p := &Project{plans: map[string]*analysis.Plan{}, modes: map[string]string{},
+		principal: map[string]*manifest.Principal{},
+		tasks:     map[string]*manifest.Task{}, texts: textsOf(set, bundle),
 		close: func() error { return os.RemoveAll(directory) }}
 	defer func() {
 		if err != nil {
@@ -102,7 +104,7 @@ func (p *Project) plan(bundle *manifest.Bundle, define map[string]string) error 
 		if err != nil {
 			return err
 		}
-		p.plans[one.Metadata.Name] = plan
+		p.plans[one.Metadata.Name], p.modes[one.Metadata.Name] = plan, resolved.Pipeline.Spec.Mode
 	}
 	if len(failures) > 0 {
 		return failures

@@ -108,6 +108,28 @@ type Explanation struct {
 	// WouldDeny is set if the access is allowed only because the policies that forbid it,
 	// for this reason, are in mode Audit or Warn.
 	WouldDeny string `json:"wouldDeny,omitempty"`
+	// Provisos say of a denial by what it can be allowed all the same: what the question leaves out, and the
+	// pipeline's mode.
+	Provisos []string `json:"provisos,omitempty"`
+}
+
+// InMode returns the explanation for a pipeline in a mode.
+func (e Explanation) InMode(mode string) Explanation {
+	if lets := InMode(mode); lets != "" && !e.Allowed {
+		e.Provisos = append(e.Provisos, lets)
+	}
+	return e
+}
+
+// InMode says what the mode of a pipeline makes of what policies forbid, "" if it is denied.
+func InMode(mode string) string {
+	switch mode {
+	case "audit":
+		return "the pipeline is in mode audit, in which what is forbidden is recorded, and happens"
+	case "baseline":
+		return "the pipeline is in mode baseline, in which nothing is enforced"
+	}
+	return ""
 }
 
 // Derivation is one node of a proof, or of the failure to find one.

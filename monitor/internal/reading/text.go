@@ -21,6 +21,9 @@ func (e Explanation) Print(w io.Writer) {
 	if e.WouldDeny != "" {
 		fmt.Fprintf(w, "%s\n\n", shape.Visible(e.WouldDeny))
 	}
+	for _, proviso := range e.Provisos {
+		fmt.Fprintf(w, "but: %s\n\n", shape.Visible(proviso))
+	}
 	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, shape.Visible(e.Question.Conduit),
 		shape.Visible(e.Instance), shape.Visible(cmp.Or(e.Policy, "none")))
 	fmt.Fprintf(w, "taint: %s (%s)\n", shape.Visible(e.Taint), shape.Visible(e.TaintOf))

@@ -9,6 +9,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/reading"
 	"shai.dev/monitor/policy"
 )
 
@@ -44,13 +45,21 @@ func ReadersOf(ctx context.Context, pipeline string, result *analysis.Result, st
 	return out, nil
 }
 
+// InMode returns the list for a pipeline in a mode.
+func (r Readers) InMode(mode string) Readers {
+	if lets := reading.InMode(mode); lets != "" {
+		r.Unlisted = lets // whatever else lets others in
+	}
+	return r
+}
+
 // unlisted says who has access though no analysis grants it.
 func unlisted(state *catalog.State, conduit policy.Conduit, what policy.Operation) string {
 	switch mode := state.ModeOf(conduit.Policy); {
 	case mode != catalog.Enforce:
 		return fmt.Sprintf("its policy is in mode %s: whom it forbids has access, too, which is recorded", mode)
 	case what == policy.Write && conduit.Type != "":
-		return "each write is decided on by what is written; shai explain says whether a user may write at all"
+		return "each write is decided on by what is written: others may be allowed some"
 	}
 	return ""
 }

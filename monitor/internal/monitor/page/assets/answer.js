@@ -17,8 +17,9 @@ export function showAnswer(answer) {
   verdict.className = `verdict ${allowed ? "good" : "problem"}`;
   verdict.replaceChildren(allowed ? "Allowed" : "Denied");
   byId("sentence").replaceChildren(shown(answer.sentence, "span"));
-  byId("would").hidden = !answer.wouldDeny;
-  byId("would").replaceChildren(shown(answer.wouldDeny ?? "", "span"));
+  const besides = [answer.wouldDeny, ...(answer.provisos ?? []).map(one => `but: ${one}`)].filter(one => one);
+  byId("would").hidden = besides.length === 0;
+  byId("would").replaceChildren(...besides.map(one => make("div", {}, shown(one, "span"))));
   byId("remedy").hidden = !answer.remedy;
   byId("command").replaceChildren(shown(answer.remedy ?? "", "span"));
   byId("copy").value = answer.remedy ?? "";
