@@ -29,7 +29,7 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 	if err != nil {
 		return "" // it is in force, so this program has another language than the one that applied it
 	}
-	for _, edit := range edits(who, what, bindingOf(file.Policies[0], reference)) {
+	for _, edit := range edits(who, what, bindingOf(to.conduit.Policy)) {
 		changed, ok := file.Edited(edit.edits...)
 		if !ok {
 			continue
@@ -46,34 +46,43 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 		conduit.Policy = bound
 		trial := &target{class: to.class, conduit: conduit, label: conduit.Label(), name: to.name}
 		if decide(who, what, trial, e.state, e.now, nil).Allowed {
-			return fmt.Sprintf("policy %s: %s; %s", reference.Policy, edit.words,
-				scopeOf(edit, file.Policies[0], bound.String()))
+			return inWords(edit, reference.Policy, file.Policies[0].Parameters, bound)
 		}
 	}
 	return ""
 }
 
 // bindingOf returns conditions that hold for the conduits with the same arguments only, such as
-// `, eq(owner, "alice")`; "" if no parameter is a string. Without them, a clause opens every owner's data.
-func bindingOf(d *policy.Declaration, reference catalog.Reference) string {
+// `, eq(owner, "alice")`; "" if there is no parameter. Without them, a clause opens every owner's data.
+func bindingOf(p *policy.Policy) string {
 	conditions := ""
-	for i, parameter := range d.Parameters {
-		if value, given := reference.Arguments[parameter]; given && d.Types[i] == policy.StringValue {
-			conditions += ", eq(" + parameter + ", " + policy.String(value).String() + ")"
-		}
+	parameters := p.Template().Parameters()
+	for i, value := range p.Values() {
+		conditions += ", eq(" + parameters[i] + ", " + value.String() + ")"
 	}
 	return conditions
 }
 
-// scopeOf says what else an edit changes: all conduits under the policy, or those with the same arguments.
-func scopeOf(e edit, d *policy.Declaration, bound string) string {
+// inWords is a suggestion in words, with what else it changes. Nobody can change a policy of the standard library.
+func inWords(e edit, name string, parameters []string, bound *policy.Policy) string {
+	if strings.HasPrefix(name, policy.LibraryPrefix) {
+		with := ""
+		if e.bound {
+			with = " with the arguments " + strings.TrimPrefix(bound.String(), bound.Name())
+		}
+		return fmt.Sprintf("in the place of %s, a copy of it (shai policy library %s): %s; "+
+			"this holds for the conduits that get the copy%s",
+			name, strings.TrimPrefix(name, policy.LibraryPrefix), e.words, with)
+	}
+	scope := "the policy"
 	switch {
 	case e.bound:
-		return "this holds for all conduits under " + bound
-	case len(d.Parameters) > 0:
-		return "this holds for all conduits under the policy, with every " + strings.Join(d.Parameters, " and every ")
+		scope = bound.String()
+	case len(parameters) > 0:
+		scope += ", with every " + strings.Join(parameters, " and every ")
 	}
-	return "this holds for all conduits under the policy"
+	return fmt.Sprintf("policy %s: %s; this holds for all conduits under %s, and under policies that include it",
+		name, e.words, scope)
 }
 
 // edits lists the changes to try, from the smallest to the largest permission.
