@@ -25,6 +25,7 @@ const (
 	CodeUnusedParameter Code = "unused-parameter"
 	CodeNeverEqual      Code = "never-equal"
 	CodeNeverHolds      Code = "never-holds"
+	CodeNotKept         Code = "read-not-kept"
 	CodeDuplicate       Code = "duplicate-clause"
 	CodeDiamond         Code = "included-twice"
 	CodeTaskName        Code = "task-name"

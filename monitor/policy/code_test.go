@@ -27,6 +27,7 @@ var codes = []codeInfo{
 	{CodeUnusedParameter, SeverityWarning, "no clause uses the parameter"},
 	{CodeNeverEqual, SeverityWarning, "values of different types are compared: they are never equal, and never in an order"},
 	{CodeNeverHolds, SeverityWarning, "the clause can never hold"},
+	{CodeNotKept, SeverityWarning, "no declassify clause keeps the read rule, so it restricts nobody"},
 	{CodeDuplicate, SeverityWarning, "the clause says the same as an earlier one"},
 	{CodeDiamond, SeverityWarning, "a policy is included twice with the same arguments"},
 	{CodeTaskName, SeverityWarning, "a task's name stands for a principal; tasks are called `task/<name>`"},

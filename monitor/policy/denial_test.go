@@ -106,3 +106,19 @@ func TestDenialsInPlainWords(t *testing.T) {
 		})
 	}
 }
+
+// What may be read is decided by obligations: a read rule that the declassify rule does not keep denies nothing.
+func TestWithoutObligationsAnybodyReads(t *testing.T) {
+	bob := mustLibrary(t, "private", "bob").Label("")
+	for declassify, want := range map[string]bool{
+		`declassify :- true.`: true,
+		`update :- sKeyIs("bob"). declassify :- isAsRestrictive(read, this.update) until cKindIs(descriptor).`: true,
+		`declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).`:                            false,
+		``: false,
+	} {
+		data := Conduit{Name: "/doc", Kind: FileConduit, Policy: mustBind(t, `read :- sKeyIs("alice"). `+declassify)}
+		if got := Decide(Read, bob, data, StateOf(NewFactBase(), nil), Environment{}); got.Allowed != want {
+			t.Errorf("%q: allowed %t, %s", declassify, got.Allowed, got.Sentence)
+		}
+	}
+}

@@ -77,6 +77,7 @@ func (t *Template) diagnose(around Surroundings) []Diagnostic {
 	l.rule(readRule, t.read[:own[readRule]])
 	l.rule(updateRule, t.update[:own[updateRule]])
 	l.declassify(t.declaration.clauses)
+	l.kept()
 	if len(t.declaration.Includes) == 0 || own[declassifyRule] > 0 {
 		l.obligations(t.obligations)
 	}
@@ -194,6 +195,23 @@ func (l *linter) declassify(clauses []*clauseSyntax) {
 			continue
 		}
 		seen[written] = clause.position
+	}
+}
+
+// kept reports a read rule that no declassify clause keeps. What may be read is decided by the obligations alone.
+func (l *linter) kept() {
+	keeps := func(o loweredObligation) bool { return o.rule == readRule }
+	restricts := func(one lowered) bool { return len(one.body) > 0 }
+	if slices.ContainsFunc(l.template.obligations, keeps) || !slices.ContainsFunc(l.template.read, restricts) {
+		return
+	}
+	for _, clause := range l.template.declaration.clauses {
+		if clause.head == declassifyRule {
+			l.report(SeverityWarning, CodeNotKept, clause.rangeOf(),
+				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true",
+				"the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody")
+			return
+		}
 	}
 }
 

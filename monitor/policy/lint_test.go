@@ -87,6 +87,17 @@ func TestLint(t *testing.T) {
 			"warning duplicate-clause 2:1-2:54 the clause says the same as the one on line 1; remove it, or correct what should be different"},
 		{"declassify :- true.\ndeclassify :- true.",
 			"warning duplicate-clause 2:1-2:20 the clause says the same as the one on line 1; remove it, or correct what should be different"},
+		{`read :- sKeyIs("a"). declassify :- true.`,
+			"warning read-not-kept 1:22-1:41 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
+		{`policy p(owner) includes library/private(owner) { declassify :- true. }`,
+			"warning read-not-kept 1:51-1:70 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
+		{`read :- sKeyIs("a"). update :- sKeyIs("b"). declassify :- isAsRestrictive(read, this.update).`,
+			"warning read-not-kept 1:45-1:94 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
+		{`read :- true. declassify :- true.`, ""},
+		{`read :- sKeyIs("a"). declassify :- isAsRestrictive(read, this.read), isAsRestrictive(read, this.update).`, ""},
 		{`read :- each in "blacklst" says note(X) { neq(X, this) }.`,
 			"warning undeclared-conduit 1:9-1:57 no source of facts speaks for conduit \"blacklst\", so the list is empty and each holds for everybody; correct the conduit's name, or declare it in a FactSource"},
 		{`read :- sRegionIs(R), concat(L, "blacklst/", R), each in L says note(X) { neq(X, this) }.`,
