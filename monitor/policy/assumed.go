@@ -14,6 +14,7 @@ import (
 type Assumed struct {
 	asker  *Prepared
 	nobody bool // nobody reads what is derived, whatever is demanded
+	held   duty
 	ends   endings
 }
 
@@ -24,7 +25,9 @@ type Demanded struct {
 	// program is the rule's. The rule's own one would stay in memory for as long as the policy. It is
 	// nil if the label is left to the prover.
 	program *program
+	duty    duty
 	ends    endings
+	closed  bool // these are all exits
 }
 
 // endings are the exits of an obligation that mean the same under all names and behind which nothing
@@ -42,7 +45,7 @@ func Assume(state State, taint Label) Assumed {
 	if !all || !one && len(held.rule().compiled().clauses) > 0 {
 		return Assumed{}
 	}
-	assumed := Assumed{nobody: !one, ends: ends}
+	assumed := Assumed{nobody: !one, held: held, ends: ends}
 	if one {
 		var e Evaluator
 		e.finds(state)
@@ -102,15 +105,15 @@ func Demand(label Label) Demanded {
 		return Demanded{}
 	}
 	demanded := label.duties[0]
-	ends, _ := endingsOf(demanded.obligation, false)
-	return Demanded{demanded.rule(), new(program), ends}
+	ends, all := endingsOf(demanded.obligation, false)
+	return Demanded{demanded.rule(), new(program), demanded, ends, all}
 }
 
 // Covers shows that a taint covers a label, if it can do so without the prover: then [AtLeast] allows
-// it too, under the same conditions, which are appended. Without a proof, conditions are as before,
+// it too, under the same conditions, or under some that time brings as well. They are appended. Without a proof, conditions are as before,
 // and nothing is known.
 func (e *Evaluator) Covers(taint *Assumed, label *Demanded, conditions []Condition) ([]Condition, bool) {
-	if label.program == nil || taint.ends != (endings{}) && taint.ends != label.ends {
+	if label.program == nil || taint.ends != (endings{}) && taint.ends != label.ends && !e.endsEarlier(taint, label) {
 		return conditions, false
 	}
 	if taint.asker == nil {
@@ -120,21 +123,75 @@ func (e *Evaluator) Covers(taint *Assumed, label *Demanded, conditions []Conditi
 	before, all := len(conditions), label.program.of(label.rule.compiled().clauses).code
 	for at := 0; at < len(all); at = int(all[at].end) {
 		code := all[at:all[at].end]
-		if !code[0].plain {
-			return conditions[:before], false
-		}
-		var shown bool
-		if conditions, shown = e.show(code, conditions[:before]); shown {
+		var told clauseProof
+		conditions, told = e.show(code, conditions[:before])
+		switch told {
+		case proofHolds:
 			return conditions, true
+		case proofUnknown:
+			return conditions[:before], false
 		}
 	}
 	return conditions[:before], false
 }
 
-// show runs a plain clause, and appends what its literals rest on.
-func (e *Evaluator) show(code []instruction, conditions []Condition) ([]Condition, bool) {
+// exitPair are the exits of a taint and of a label.
+type exitPair struct{ taint, label endings }
+
+// endsEarlier reports whether a label has ended, whenever a taint with other exits ends, whatever the
+// facts and the clock are. That is the same for all names, so it is asked of the prover once.
+func (e *Evaluator) endsEarlier(taint *Assumed, label *Demanded) bool {
+	if !label.closed {
+		return false
+	}
+	pair := exitPair{taint.ends, label.ends}
+	earlier, known := e.exits[pair]
+	if known {
+		return earlier
+	}
+	earlier = true
+	for i := range taint.held.obligation.exits {
+		earlier = earlier && e.impliesOne(&taint.held.obligation.exits[i], taint.held, label.duty)
+	}
+	if e.exits == nil || len(e.exits) >= maxLeads {
+		e.exits = make(map[exitPair]bool)
+	}
+	e.exits[pair] = earlier
+	return earlier
+}
+
+// impliesOne reports whether one of a label's exits, behind which nothing remains, is open whenever a
+// taint's exit is.
+func (e *Evaluator) impliesOne(way *exit, held, demanded duty) bool {
+	p := newProver(e.state, &Environment{})
+	defer p.release()
+	for i := range demanded.obligation.exits {
+		other := &demanded.obligation.exits[i]
+		implied := way.meaning.isSame(other.meaning) ||
+			p.implied(way.clause(), held.rule(), other.condition, demanded.rule(), maxSplits)
+		if implied || len(p.conditions) > 0 || p.budget.err != nil {
+			return implied && len(p.conditions) == 0 && p.budget.err == nil
+		}
+	}
+	return false
+}
+
+// clauseProof is what an evaluator can tell of a clause.
+type clauseProof uint8
+
+const (
+	proofUnknown clauseProof = iota
+	proofFails
+	proofHolds
+)
+
+// show runs a clause up to the first literal that is not plain, and appends what its literals rest on.
+func (e *Evaluator) show(code []instruction, conditions []Condition) ([]Condition, clauseProof) {
 	for i := range code {
 		c := &code[i]
+		if !c.plain {
+			return conditions, proofUnknown
+		}
 		holds := false
 		switch c.op {
 		case opKey:
@@ -146,14 +203,17 @@ func (e *Evaluator) show(code []instruction, conditions []Condition) ([]Conditio
 		default:
 			holds = e.holds(c)
 		}
-		if !holds || !e.step() || e.budget.err != nil {
-			return conditions, false
+		if !e.step() || e.budget.err != nil {
+			return conditions, proofUnknown
+		}
+		if !holds {
+			return conditions, proofFails
 		}
 		if c.relation != "" {
 			conditions = append(conditions, e.condition(c))
 		}
 	}
-	return conditions, true
+	return conditions, proofHolds
 }
 
 // isPrincipal decides sKeyIs for a session that has one name.
@@ -187,22 +247,16 @@ func (e *Evaluator) condition(c *instruction) Condition {
 	return found
 }
 
-// isPlain reports whether each literal of a clause holds in one way at most, and rests on nothing but
-// the principal, the region and single tuples: neither on the clock nor on what is written.
-func isPlain(code []instruction) bool {
-	for i := range code {
-		c := &code[i]
-		switch {
-		case c.op == opKey, c.op == opRegion, c.op == opConcat, c.op == opEq, c.op == opType,
-			c.op.relational(), c.op.arithmetic():
-		case c.op == opSays && c.complete, c.op == opEach && c.single:
-		default:
-			return false
-		}
-		if c.tested.kind == operandNow || c.conduit.kind == operandNow ||
-			slices.ContainsFunc(c.arguments, func(o operand) bool { return o.kind == operandNow }) {
-			return false
-		}
+// isPlain reports whether the literal holds in one way at most, and rests on nothing but the
+// principal, the region and single tuples: neither on the clock nor on what is written.
+func (c *instruction) isPlain() bool {
+	switch {
+	case c.op == opKey, c.op == opRegion, c.op == opConcat, c.op == opEq, c.op == opType,
+		c.op.relational(), c.op.arithmetic():
+	case c.op == opSays && c.complete, c.op == opEach && c.single:
+	default:
+		return false
 	}
-	return len(code) > 0
+	return c.tested.kind != operandNow && c.conduit.kind != operandNow &&
+		!slices.ContainsFunc(c.arguments, func(o operand) bool { return o.kind == operandNow })
 }

@@ -18,6 +18,7 @@ type Evaluator struct {
 	index *FactIndex              // nil if the facts are elsewhere
 	self  weak.Pointer[FactIndex] // the index
 	leads map[lead]setNumber      // of joins
+	exits map[exitPair]bool       // see endsEarlier
 
 	asker *Prepared
 	knows bool // whether the asker's uses are those of the index

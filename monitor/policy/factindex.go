@@ -147,6 +147,7 @@ func (x *FactIndex) candidates(pattern *Pattern) (groups []*factGroup) {
 		}
 	}
 	if rarest != nil {
+		groups = make([]*factGroup, 0, len(rarest.groups))
 		for _, number := range rarest.groups {
 			add(*x.groups.at(number))
 		}

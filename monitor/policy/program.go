@@ -26,7 +26,7 @@ type instruction struct {
 	complete bool  // nothing is open
 	fixed    bool  // about tuples: the conduit is a constant
 	single   bool  // about tuples: whether a set contains the value of tested
-	plain    bool  // of a clause's first one: see isPlain
+	plain    bool  // see isPlain
 	end      int32 // of its clause in the program
 
 	identity  unique.Handle[string] // of sKeyIs with a constant
@@ -119,8 +119,8 @@ func (p *program) add(clauses []clause) {
 		if len(code) == 0 {
 			code = []instruction{{op: opInvalid}}
 		}
-		code[0].plain = isPlain(code)
 		for j := range code {
+			code[j].plain = code[j].isPlain()
 			code[j].end = int32(len(p.code) + len(code)) //nolint:gosec // at most MaxClauses * MaxLiterals
 		}
 		for j := range code {
@@ -134,8 +134,8 @@ func (p *program) add(clauses []clause) {
 
 // moveTo copies everything but the cache, which is empty before the first use.
 func (c *instruction) moveTo(other *instruction) {
-	other.op, other.complete, other.fixed, other.single, other.plain = c.op, c.complete, c.fixed, c.single, c.plain
-	other.end = c.end
+	other.op, other.complete, other.fixed, other.single = c.op, c.complete, c.fixed, c.single
+	other.plain, other.end = c.plain, c.end
 	other.identity, other.tested, other.arguments, other.relation = c.identity, c.tested, c.arguments, c.relation
 	other.conduit, other.each, other.joined = c.conduit, c.each, c.joined
 }

@@ -23,6 +23,7 @@ from testing.cluster import ROOT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_PACKAGE = ROOT / "monitor" / "internal" / "analysis"  # its policies are found from there
 _PROGRAM = ROOT / "build" / "bench" / "analysis.test"
 
 
@@ -87,7 +88,7 @@ def _measure(point: Point, naive: int) -> Measurement:
                 f"-test.cpu={point.processors}", f"-population={point.users}", f"-documents={point.documents}",
                 f"-naive={naive}", f"-scale-output={output}", *(["-files"] if point.files else []),
             ],
-            check=True, stdout=subprocess.DEVNULL, cwd=base, env={**os.environ, "TMPDIR": base},
+            check=True, stdout=subprocess.DEVNULL, cwd=_PACKAGE, env={**os.environ, "TMPDIR": base},
         )  # fmt: skip
         raw = json.loads(output.read_text())
         return Measurement.of({**raw, "asked": vars(point), "load": round(os.getloadavg()[0], 1)})

@@ -29,7 +29,11 @@ type cohort struct {
 	engine *engine
 	wide   int // see wideInstance
 	found  []*Capabilities
-	who    []*subject // nil: nothing is left to decide
+	// subjects are the instances; nil: its taint cannot be built.
+	subjects []*subject
+	who      []*subject // nil: nothing is left to decide
+	// searched are the policies of which candidates has the classes already: see searchClasses.
+	searched map[setPolicy]bool
 	// candidates lists, in ascending order, the classes that each instance may be able to
 	// read.
 	candidates [][]uint32
@@ -53,13 +57,18 @@ type verdicts struct {
 func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found []*Capabilities,
 	options Options) error {
 	c := &cohort{
-		engine: e, wide: cmp.Or(options.wide, wideInstance), found: found, who: make([]*subject, len(instances)),
-		candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances)),
+		engine: e, wide: cmp.Or(options.wide, wideInstance), found: found,
+		subjects: make([]*subject, len(instances)), who: make([]*subject, len(instances)), candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances)),
 	}
 	half, report := uint64(len(instances)/2), options.Progress
-	options.Progress = within(report, 0, half)
-	err := parallel(ctx, len(instances), options, func(i int) { c.prepare(i, instances[i]) })
+	options.Progress = nil
+	err := parallel(ctx, len(instances), options, func(i int) { c.subject(i, instances[i]) })
 	if err != nil {
+		return err
+	}
+	c.searchClasses()
+	options.Progress = within(report, 0, half)
+	if err := parallel(ctx, len(instances), options, c.prepare); err != nil {
 		return err
 	}
 	c.sort(e.state)
@@ -79,15 +88,26 @@ func within(report Progress, from, to uint64) Progress {
 	return func(done, total uint64) { report(from+(to-from)*done/max(total, 1), 0) }
 }
 
-// prepare finds what an instance may be able to read, and makes its other decisions.
-func (c *cohort) prepare(i int, instance Instance) {
-	out := &Capabilities{Instance: instance}
-	c.found[i] = out
-	who, err := newSubject(c.engine.plan, c.engine.state, instance)
-	if err != nil {
-		return // its taint cannot be built: no access, and the report warns of it
+// subject prepares an instance. One whose taint cannot be built has no access, and the report warns of it.
+func (c *cohort) subject(i int, instance Instance) {
+	c.found[i] = &Capabilities{Instance: instance}
+	if who, err := newSubject(c.engine.plan, c.engine.state, instance); err == nil {
+		c.subjects[i] = who
 	}
-	candidates := c.engine.readable(who)
+}
+
+// prepare finds what an instance may be able to read, and makes its other decisions.
+func (c *cohort) prepare(i int) {
+	out, who := c.found[i], c.subjects[i]
+	if who == nil {
+		return
+	}
+	searched := c.searched
+	if !who.isNamed() {
+		searched = nil
+	}
+	candidates := c.engine.readable(who, c.candidates[i], searched)
+	c.candidates[i] = nil
 	if len(candidates) >= c.wide {
 		out.Reads, out.readsOn = flatten(c.engine.tryEach(who, read, candidates, nil))
 	} else {

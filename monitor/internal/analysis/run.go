@@ -213,23 +213,23 @@ func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	if err != nil {
 		return out // its taint cannot be built: no access, and the report warns of it
 	}
-	out.Reads, out.readsOn = flatten(e.tryClasses(who, read, e.readable(who), workers))
+	out.Reads, out.readsOn = flatten(e.tryClasses(who, read, e.readable(who, nil, nil), workers))
 	out.Writes, out.writesOn = flatten(e.writable(who, workers))
 	e.tryOthers(who, out)
 	out.begins = who.next.or(0)
 	return out
 }
 
-// readable lists, in ascending order, the classes that the instance may be able to read.
-func (e *engine) readable(who *subject) []uint32 {
-	var classes []uint32
+// readable lists, in ascending order, the classes that the instance may be able to read: those that
+// were found before, and those of the policies that were not searched then.
+func (e *engine) readable(who *subject, found []uint32, searched map[setPolicy]bool) []uint32 {
 	for _, name := range who.task.Reads {
 		if set := e.plan.set(name); set != nil {
-			classes = append(classes, e.candidates(who, set)...)
+			found = append(found, e.candidates(who, set, searched)...)
 		}
 	}
-	slices.Sort(classes)
-	return slices.Compact(classes)
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // writable lists the classes that the instance may write.
@@ -244,10 +244,14 @@ func (e *engine) writable(who *subject, workers int) holds {
 }
 
 // candidates lists the classes of a set that the instance may be able to read. It finds
-// them through the facts if the policy allows this; otherwise it returns all of them.
-func (e *engine) candidates(who *subject, set *Set) []uint32 {
+// them through the facts if the policy allows this; otherwise it returns all of them. It leaves out
+// the policies that were searched before.
+func (e *engine) candidates(who *subject, set *Set, searched map[setPolicy]bool) []uint32 {
 	var classes []uint32
 	for _, name := range e.state.Templates(set.Catalog) {
+		if searched[setPolicy{set.Name, name}] {
+			continue
+		}
 		classes = append(classes, e.candidatesOf(who, set.Catalog, name)...)
 	}
 	return classes

@@ -3,11 +3,17 @@
 package analysis
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/policy"
@@ -22,31 +28,29 @@ type workload struct {
 	seed    uint64 // equal seeds give equal populations
 }
 
-// The policies are Sys-E's (crds/examples/syse/policies.yaml).
-const workloadBlacklist = `sRegionIs(R), concat(L, "blacklist/", R), each in L says blocked(D) { neq(D, this) }`
-
-var workloadPolicies = []catalog.PolicyText{
-	{Name: "friends", File: "friends", Text: `policy friends(owner) {
-		read :- sKeyIs(owner), ` + workloadBlacklist + `.
-		read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K), ` + workloadBlacklist + `.
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-	}`},
-	{Name: "index", File: "index", Text: `policy index {
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-	}`},
-	{Name: "private", File: "private", Text: `policy private(owner) {
-		read :- sKeyIs(owner), ` + workloadBlacklist + `.
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-	}`},
-	{Name: "public", File: "public", Text: `policy public {
-		read :- ` + workloadBlacklist + `.
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-	}`},
-	{Name: "worker", File: "worker", Text: `policy worker(user, region) {
-		read :- sKeyIs(user), sRegionIs(region).
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-	}`},
-}
+// workloadPolicies are Sys-E's.
+var workloadPolicies = sync.OnceValue(func() (texts []catalog.PolicyText) {
+	file, err := os.Open("../../../crds/examples/syse/policies.yaml")
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	for decoder := yaml.NewDecoder(file); ; {
+		var manifest struct {
+			Metadata struct{ Name string }
+			Spec     struct{ Text string }
+		}
+		if err := decoder.Decode(&manifest); errors.Is(err, io.EOF) {
+			return texts
+		} else if err != nil {
+			panic(err)
+		}
+		switch name := manifest.Metadata.Name; name {
+		case "friends", "index", "private", "public", "worker":
+			texts = append(texts, catalog.PolicyText{Name: name, File: name, Text: manifest.Spec.Text})
+		}
+	}
+})
 
 // bundle is the workload's bundle, facts left out.
 func (w workload) bundle() catalog.Bundle {
@@ -58,7 +62,7 @@ func (w workload) bundle() catalog.Bundle {
 		}
 	}
 	return catalog.Bundle{
-		Hash: fmt.Sprintf("benchmark-%d-%d-%d", w.users, w.friends, w.seed), Policies: workloadPolicies,
+		Hash: fmt.Sprintf("benchmark-%d-%d-%d", w.users, w.friends, w.seed), Policies: workloadPolicies(),
 		Rules: []catalog.Rule{
 			{Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**",
 				Policy: catalog.Reference{Policy: "public"}},

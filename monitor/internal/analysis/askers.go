@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"slices"
+
+	"shai.dev/monitor/policy"
+)
+
+// A population's candidates are found from the classes, where a policy allows this: the list of a
+// user's friends names the instances for which the user's documents are candidates. To go from each
+// instance to the lists that name it takes many times as long.
+
+// setPolicy is a policy of a set's conduits, by their names.
+type setPolicy struct{ set, policy string }
+
+// classesPerInstance is how many classes can be gone through in the time in which candidates are
+// searched for one instance.
+const classesPerInstance = 64
+
+// searchClasses finds candidates from the classes of those policies that allow this, and notes
+// which ones these are. It finds them for subjects that are named.
+func (c *cohort) searchClasses() {
+	e := c.engine
+	if e.waive != nil {
+		return // labels do not tell then what can be read
+	}
+	c.searched = make(map[setPolicy]bool)
+	for i := range e.plan.Sets {
+		set := &e.plan.Sets[i]
+		taints, count := c.taintsFor(set)
+		if count == 0 {
+			continue
+		}
+		askers := policy.NewAskers(e.state, taints)
+		if askers == nil {
+			return
+		}
+		for _, name := range e.state.Templates(set.Catalog) {
+			classes := e.state.CountOfPolicy(set.Catalog, name)
+			template := e.state.Template(name)
+			if template == nil || len(template.Parameters()) == 0 || classes <= fewClasses && !e.search ||
+				classes > count*classesPerInstance {
+				continue
+			}
+			c.searched[setPolicy{set.Name, name}] = c.searchClassesOf(askers, e.classesOfPolicy(set.Catalog, name))
+		}
+	}
+}
+
+// taintsFor returns the taints of named subjects that read a set, nil for others, and their number.
+func (c *cohort) taintsFor(set *Set) (taints []*policy.Assumed, count int) {
+	taints = make([]*policy.Assumed, len(c.subjects))
+	for i, who := range c.subjects {
+		if who.isNamed() && slices.Contains(who.task.Reads, set.Name) {
+			taints[i] = &who.assumed
+			count++
+		}
+	}
+	return taints, count
+}
+
+// isNamed reports whether nobody but the principal of the subject's sessions may read what is
+// derived, so that a label is covered for the sake of that name only.
+func (s *subject) isNamed() bool {
+	return s != nil && s.assumed.Principal() != "" && s.session.Key == "" &&
+		s.session.Principal == s.assumed.Principal()
+}
+
+// searchClassesOf adds the classes to the candidates of those who may be able to read them, and
+// returns true, or adds nothing if one of the classes does not tell.
+func (c *cohort) searchClassesOf(askers *policy.Askers, classes []uint32) bool {
+	type pair struct{ instance, class uint32 }
+	var pairs []pair
+	for _, class := range classes {
+		to := c.engine.targets.get(class)
+		if to == nil {
+			continue // nobody can have access to it
+		}
+		if !askers.Of(&to.demanded, func(taint int) {
+			pairs = append(pairs, pair{uint32(taint), class}) //nolint:gosec // a cohort's
+		}) {
+			return false
+		}
+	}
+	for _, found := range pairs {
+		c.candidates[found.instance] = append(c.candidates[found.instance], found.class)
+	}
+	return true
+}
