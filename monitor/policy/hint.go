@@ -30,6 +30,17 @@ var foreignHints = map[string]string{
 
 const negationHint = "nothing is negated: write neq(X, Y), or each in C says t(X) { neq(X, Y) } if a list must not have it"
 
+// headHints say the same of words that begin a rule elsewhere.
+var headHints = map[string]string{
+	"write":  "who may write says update",
+	"allow":  "read says who may read, update who may write",
+	"permit": "read says who may read, update who may write",
+	"deny":   nothingDenies,
+	"forbid": nothingDenies,
+}
+
+const nothingDenies = "what no clause allows is denied: add conditions to the clauses that allow too much"
+
 // foreignOperators are those of foreignHints that are no words, the longest first.
 var foreignOperators = []string{"==", "!=", "<>", "<=", ">=", "&&", "||", "\\+",
 	"=", "<", ">", "+", "*", "&", "|", ";", "!"}

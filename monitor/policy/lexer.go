@@ -145,6 +145,8 @@ func (l *lexer) stray() (token, *Error) {
 	switch character {
 	case '\'', '‘', '’', '“', '”':
 		hint = `strings stand in straight double quotes, "like this"`
+	case '\ufeff':
+		hint = "it is a byte order mark: save the file as UTF-8 without one"
 	case '/', '%':
 		hint = "comments start with #"
 	}

@@ -87,6 +87,13 @@ func TestLint(t *testing.T) {
 			"warning duplicate-clause 2:1-2:54 the clause says the same as the one on line 1; remove it, or correct what should be different"},
 		{"declassify :- true.\ndeclassify :- true.",
 			"warning duplicate-clause 2:1-2:20 the clause says the same as the one on line 1; remove it, or correct what should be different"},
+		{"\ufeffread :- true.",
+			"error syntax 1:1-1:4 unexpected character '\\ufeff'; it is a byte order mark: save the file as UTF-8 without one"},
+		{"\xff\xfer\x00e\x00", "error syntax 1:1-1:1 the text is UTF-16; save the file as UTF-8"},
+		{"\x00r\x00e\x00a", "error syntax 1:1-1:1 the text is UTF-16; save the file as UTF-8"},
+		{`write :- sKeyIs("a").`, "error syntax 1:1-1:6 unexpected `write`, expected a rule: `read`, `update` or `declassify`; who may write says update"},
+		{`policy p { deny :- sKeyIs("a"). }`, "error syntax 1:12-1:16 unexpected `deny`, expected a rule: `read`, `update` or `declassify`; " + nothingDenies},
+		{`policy p(write) { read :- sKeyIs(K), write says note(K). }`, ""},
 		{`read :- sKeyIs("a"). declassify :- true.`,
 			"warning read-not-kept 1:22-1:41 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
 				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},

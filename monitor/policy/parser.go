@@ -29,9 +29,20 @@ func ParseAll(filename string, text []byte) (*File, Errors) {
 		return &File{Name: filename}, Errors{newError(filename, first, CodeLimit, "", "divide it into several files",
 			"the text has more than %d bytes", MaxText).limited(ErrTextTooLong)}
 	}
+	if isUTF16(text) {
+		first := Range{Position{1, 1}, Position{1, 1}}
+		return &File{Name: filename}, Errors{newError(filename, first, CodeSyntax, "", "save the file as UTF-8",
+			"the text is UTF-16")}
+	}
 	p := &parser{lexer: lexer{filename: filename, text: string(text), line: 1}}
 	p.advance()
 	return p.file(), p.mistakes
+}
+
+// isUTF16 reports whether a text begins as one of UTF-16 does: with its mark, or with a character of two bytes.
+func isUTF16(text []byte) bool {
+	return len(text) > 1 && (text[0] == 0xff && text[1] == 0xfe || text[0] == 0xfe && text[1] == 0xff ||
+		(text[0] == 0) != (text[1] == 0))
 }
 
 // parser is a recursive descent parser with one token of look-ahead. Methods that find an
@@ -316,8 +327,8 @@ func (p *parser) clause(declaration *Declaration) {
 	clause := &clauseSyntax{position: p.token.position}
 	head, known := parseRuleName(p.token.text)
 	if p.token.kind != nameToken || !known {
-		hint := ""
-		if closest := nearest(p.token.text, ruleNames[:]); closest != "" {
+		hint := headHints[p.token.text]
+		if closest := nearest(p.token.text, ruleNames[:]); hint == "" && closest != "" {
 			hint = "did you mean " + closest + "?"
 		} else if p.at("policy") {
 			hint = "a file holds either policy blocks or bare clauses; is a `}` missing?"

@@ -44,15 +44,15 @@ type checked struct {
 
 func (p *program) policyCheckCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check FILE…",
+		Use:   "check FILE|DIRECTORY…",
 		Short: "Check policies and manifests",
-		Long: `Parse and compile policy files (.pol), and check manifests (.yaml, .yml, .json and
-directories of them) as "shai apply" would, references between them included. Every
+		Long: `Parse and compile policy files (.pol), and check manifests (.yaml, .yml, .json) as
+"shai apply" would, references between them included; of a directory, all of both in it. Every
 error is shown with its line. The exit code is 1 if there is an error.`,
 		Example: `  shai policy check friends.pol
   shai policy check crds/examples/syse
   shai policy check - < manifests.yaml`,
-		Args: takes("FILE…"),
+		Args: takes("FILE|DIRECTORY…"),
 		RunE: p.does(func(_ context.Context, arguments []string) error {
 			result, sources, err := p.check(arguments)
 			if err != nil {
@@ -67,6 +67,35 @@ error is shown with its line. The exit code is 1 if there is an error.`,
 	}
 }
 
+// inDirectories puts the policy files of each directory in its place, and leaves the directory if it has manifests.
+func inDirectories(paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		if about, err := os.Stat(path); path == "-" || err != nil || !about.IsDir() {
+			all = append(all, path) // who reads it says what is wrong
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, fmt.Errorf("read policies: %w", err)
+		}
+		before, manifests := len(all), false
+		for _, entry := range entries {
+			if !entry.IsDir() && filepath.Ext(entry.Name()) == policyFile {
+				all = append(all, filepath.Join(path, entry.Name()))
+			}
+			manifests = manifests || !entry.IsDir() && manifest.IsManifest(entry.Name())
+		}
+		if manifests {
+			all = append(all, path)
+		}
+		if len(all) == before {
+			return nil, fmt.Errorf("read policies: %s has no .pol, .yaml, .yml or .json file", path)
+		}
+	}
+	return all, nil
+}
+
 // check checks every policy file by itself and all manifests together. It also returns
 // the texts by file, so that the lines of errors can be shown.
 func (p *program) check(paths []string) (checked, map[string]string, error) {
@@ -74,8 +103,12 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 	texts := map[string]string{}
 	var manifests []string
 	var files []*policy.File
+	paths, err := inDirectories(paths)
+	if err != nil {
+		return result, nil, err
+	}
 	for _, path := range paths {
-		if filepath.Ext(path) != ".pol" {
+		if filepath.Ext(path) != policyFile {
 			manifests = append(manifests, path)
 			continue
 		}

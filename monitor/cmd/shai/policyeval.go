@@ -38,6 +38,7 @@ type evalFlags struct {
 	operation string
 	conduit   policy.Conduit
 	kind, to  string
+	toName    string
 	content   string
 	length    int64
 	internal  bool
@@ -57,6 +58,7 @@ The derivation shows which clause holds or fails. The exit code is 0 if it is al
 is denied.`,
 		Example: `  shai policy eval friends.pol --argument owner=alice --principal bob --facts facts.jsonl
   shai policy eval log.pol --argument auditor=eve --principal bob --operation update --content entries.jsonl
+  shai policy eval topics.pol --operation derive --to file --type topics --content topics.jsonl
   shai policy eval -f crds/examples/minimal --conduit /inbox/alice/1.txt --principal alice`,
 		Args: cobra.MaximumNArgs(1),
 		PreRunE: func(command *cobra.Command, arguments []string) error {
@@ -70,8 +72,8 @@ is denied.`,
 			if len(flags.manifests.files) > 0 && !command.Flags().Changed("conduit") {
 				return errors.New("give --conduit: its path in the manifests says which policy it has")
 			}
-			if command.Flags().Changed("to") && flags.operation != string(policytest.Derive) {
-				return errors.New("--to is where derived data flow; give --operation derive")
+			if (command.Flags().Changed("to") || command.Flags().Changed("to-name")) && flags.operation != string(policytest.Derive) {
+				return errors.New("--to and --to-name are where derived data flow; give --operation derive")
 			}
 			flags.conduit.Measured = command.Flags().Changed("length")
 			if len(arguments) == 1 && (flags.manifests.data != "" || len(flags.manifests.define) > 0) {
@@ -101,8 +103,9 @@ func (e *evalFlags) add(command *cobra.Command) {
 	f.StringVar(&e.conduit.Type, "type", "", "declared shape of the conduit's content, or with derive of where data flow")
 	f.BoolVar(&e.internal, "internal", false, "the conduit connects tasks of the pipeline")
 	f.StringVar(&e.to, "to", "connection", "with derive: kind of the conduit to which the derived data flow")
-	f.StringVar(&e.content, "content", "", "with update: file of JSON lines with the tuples that are written, and nothing else")
-	f.Int64Var(&e.length, "new-length", 0, "with update and --content: bytes in the conduit afterwards")
+	f.StringVar(&e.toName, "to-name", "/the/target", "with derive: name of the conduit to which the derived data flow")
+	f.StringVar(&e.content, "content", "", "with update and derive: file of JSON lines with the tuples that are written, and nothing else")
+	f.Int64Var(&e.length, "new-length", 0, "with --content: bytes in the conduit afterwards")
 	_ = command.RegisterFlagCompletionFunc("operation",
 		cobra.FixedCompletions(policytest.Operations(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -164,15 +167,15 @@ func (e *evalFlags) question() (policytest.Question, error) {
 	if question.Conduit.Kind, err = policy.ParseConduitKind(e.kind); err != nil {
 		return question, fmt.Errorf("--kind: %w", err)
 	}
-	question.To = policy.Conduit{Name: "/the/target", Type: e.conduit.Type, Internal: e.internal}
+	question.To = policy.Conduit{Name: e.toName, Type: e.conduit.Type, Internal: e.internal}
 	if question.To.Kind, err = policy.ParseConduitKind(e.to); err != nil {
 		return question, fmt.Errorf("--to: %w", err)
 	}
 	if e.content == "" {
 		return question, nil
 	}
-	if question.Operation != policytest.Update {
-		return question, errors.New("--content is what an update writes; give --operation update")
+	if question.Operation == policytest.Read {
+		return question, errors.New("--content is what is written; give --operation update or derive")
 	}
 	written, err := factsOf([]string{e.content})
 	question.Environment.Update = &policy.Update{Facts: written, NewLength: e.length}

@@ -48,6 +48,10 @@ func Find(paths ...string) ([]string, error) {
 			return nil, fmt.Errorf("find tests: %w", err)
 		}
 		if !about.IsDir() {
+			if filepath.Ext(path) == ".pol" {
+				return nil, fmt.Errorf("find tests: %s is a policy; name the file of its tests: %s", path,
+					strings.TrimSuffix(path, ".pol")+Suffixes()[0])
+			}
 			files = append(files, path)
 			continue
 		}
