@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from shai_operator.providers import compiled
 from shai_operator.providers.installation import PlaybookProvider
 from shai_operator.providers.interface import Host
 from shai_operator.providers.inventory import Connection, LinuxInventories
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 LOCAL_HOST = "local"
 """Name of the one host."""
 _THIS_MACHINE = Connection(
-    lambda _: {"ansible_connection": "local", "ansible_python_interpreter": sys.executable},
+    lambda _: {"ansible_connection": "local", "ansible_python_interpreter": compiled.__file__},
     python=sys.executable,
 )
 

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 import pexpect  # type: ignore[import-untyped]  # comes without types
 from ansible_runner import Runner, RunnerConfig  # type: ignore[import-untyped]  # comes without types
 
+from shai_operator.providers import compiled
+
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
@@ -120,6 +122,7 @@ def _environment(directory: Path) -> dict[str, str]:
         "ANSIBLE_NO_TARGET_SYSLOG": "True",
         "ANSIBLE_RETRY_FILES_ENABLED": "False",
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(directory / "connections"),
+        compiled.DIRECTORY: str(directory / "compiled"),
     }
 
 
