@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -91,11 +92,18 @@ func factsOf(paths []string) ([]policy.Fact, error) {
 	return facts, nil
 }
 
-// said fails with the mistakes in a policy or a manifest, each with its line.
+// said fails with the mistakes in a policy or a manifest, each with its line. Programs find them
+// where they look for the answer.
 func (p *program) said(err error) error {
 	found, known := findingsOf(err)
 	if !known {
 		return err
+	}
+	if p.output != "text" {
+		err := p.print(struct {
+			Findings []finding `json:"findings"`
+		}{found}, nil)
+		return cmp.Or(err, errSaid)
 	}
 	texts := map[string]string{}
 	readTexts(found, texts)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,21 +104,25 @@ func (p *program) check(paths []string) (checked, map[string]string, error) {
 	texts := map[string]string{}
 	var manifests []string
 	var files []*policy.File
-	paths, err := inDirectories(paths)
+	all, err := inDirectories(paths)
 	if err != nil {
 		return result, nil, err
 	}
-	for _, path := range paths {
+	for _, path := range all {
 		if filepath.Ext(path) != policyFile {
 			manifests = append(manifests, path)
 			continue
 		}
 		text, err := plainfile.ReadStart(path, policy.MaxText)
-		if err != nil {
+		if err != nil && slices.Contains(paths, path) {
 			return result, nil, fmt.Errorf("read policy: %w", err)
 		}
-		texts[path] = string(text)
 		result.Files++
+		if err != nil { // of a directory: one such file hides no mistake in the others
+			result.diagnostics([]policy.Diagnostic{unreadable(path, err)})
+			continue
+		}
+		texts[path] = string(text)
 		file, mistakes := policy.ParseAll(path, text)
 		result.diagnostics(mistakes.Diagnostics())
 		if len(mistakes) == 0 {

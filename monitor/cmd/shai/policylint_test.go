@@ -42,3 +42,22 @@ func TestLintGoesOnPastWhatCannotBeRead(t *testing.T) {
 		t.Errorf("a link that is named: %s", got)
 	}
 }
+
+// shai policy check goes on, too.
+func TestCheckGoesOnPastWhatCannotBeRead(t *testing.T) {
+	directory := t.TempDir()
+	text := []byte("policy typo(owner) { read :- sKeyls(owner). }\n")
+	if err := os.WriteFile(filepath.Join(directory, "typo.pol"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(directory, "gone.pol")); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.ReplaceAll(execute(t, []string{"policy", "check", directory}, "/nowhere", "full"), directory, "D")
+	for _, want := range []string{"D/gone.pol: the symbolic link leads to no file\n      = correct the link, or remove it\n",
+		"D/typo.pol:1:30: unknown predicate `sKeyls`", "2 errors in 2 files\nexit 1\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}
