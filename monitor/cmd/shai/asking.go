@@ -41,7 +41,7 @@ func (f *sessionFlags) environment() (policy.Environment, error) {
 	if f.address != "" {
 		ip, err := netip.ParseAddr(f.address)
 		if err != nil {
-			return policy.Environment{}, fmt.Errorf("--address %q: expected an IP address such as 192.0.2.1", f.address)
+			return policy.Environment{}, usage("--address %q: expected an IP address such as 192.0.2.1", f.address)
 		}
 		session.IP = ip
 	}
@@ -56,7 +56,7 @@ func instantOf(at string) (time.Time, error) {
 	}
 	now, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return now, fmt.Errorf("--time %q: expected a time such as 2027-01-31T00:00:00Z", at)
+		return now, usage("--time %q: expected a time such as 2027-01-31T00:00:00Z", at)
 	}
 	return now, nil
 }
@@ -67,7 +67,7 @@ func argumentsOf(pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if _, twice := arguments[name]; !ok || name == "" || twice {
-			return nil, fmt.Errorf("--argument %q: expected NAME=VALUE, each name once", pair)
+			return nil, usage("--argument %q: expected NAME=VALUE, each name once", pair)
 		}
 		arguments[name] = value
 	}

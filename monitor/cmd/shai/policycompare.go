@@ -111,7 +111,7 @@ func (p *program) comparePolicies(flags compareFlags) error {
 	}
 	for name := range arguments {
 		if !used[name] {
-			return fmt.Errorf("--argument %s: neither policy has such a parameter", name)
+			return usage("--argument %s: neither policy has such a parameter", name)
 		}
 	}
 	var state policy.State
@@ -161,7 +161,7 @@ func bindNamed(name string, arguments map[string]string, used map[string]bool) (
 	for _, parameter := range template.Parameters() {
 		value, given := arguments[parameter]
 		if !given {
-			return nil, fmt.Errorf("%s: parameter %s has no value: give --argument %s=VALUE", name, parameter, parameter)
+			return nil, usage("%s: parameter %s has no value: give --argument %s=VALUE", name, parameter, parameter)
 		}
 		own[parameter], used[parameter] = value, true
 	}

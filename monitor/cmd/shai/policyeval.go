@@ -148,10 +148,10 @@ func (p *program) evalPolicy(ctx context.Context, flags evalFlags, arguments []s
 	}
 	template, err := policies.Only(flags.name)
 	if err != nil {
-		return fmt.Errorf("%s: %w; choose it with --policy", arguments[0], err)
+		return usage("%s: %v; choose it with --policy", arguments[0], err)
 	}
 	if question.Conduit.Policy, err = template.Bind(values); err != nil {
-		return fmt.Errorf("%w; give its parameters with --argument NAME=VALUE", err)
+		return usage("%v; give its parameters with --argument NAME=VALUE", err)
 	}
 	return p.answer(question)
 }
@@ -165,17 +165,17 @@ func (e *evalFlags) question() (policytest.Question, error) {
 	}
 	question.Conduit.Internal = e.internal
 	if question.Conduit.Kind, err = policy.ParseConduitKind(e.kind); err != nil {
-		return question, fmt.Errorf("--kind: %w", err)
+		return question, usage("--kind: %v", err)
 	}
 	question.To = policy.Conduit{Name: e.toName, Type: e.conduit.Type, Internal: e.internal}
 	if question.To.Kind, err = policy.ParseConduitKind(e.to); err != nil {
-		return question, fmt.Errorf("--to: %w", err)
+		return question, usage("--to: %v", err)
 	}
 	if e.content == "" {
 		return question, nil
 	}
 	if question.Operation == policytest.Read {
-		return question, errors.New("--content is what is written; give --operation update or derive")
+		return question, usage("--content is what is written; give --operation update or derive")
 	}
 	written, err := factsOf([]string{e.content})
 	question.Environment.Update = &policy.Update{Facts: written, NewLength: e.length}

@@ -58,7 +58,8 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 		fmt.Fprintln(p.stderr, "shai: interrupted")
 		return exitFailure
 	}
-	if !p.started {
+	var wrong usageError
+	if !p.started || errors.As(err, &wrong) {
 		fmt.Fprintf(p.stderr, "shai: %v; see %s --help\n", err, command.CommandPath())
 		return exitUsage
 	}
@@ -70,6 +71,16 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 		}
 	}
 	return exitFailure
+}
+
+// usageError is about the command line, and found while the command runs.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// usage returns a usageError.
+func usage(format string, arguments ...any) error {
+	return usageError(fmt.Sprintf(format, arguments...))
 }
 
 // errSaid ends a command that failed and has already printed the reason.
