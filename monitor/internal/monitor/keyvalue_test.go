@@ -148,3 +148,54 @@ func TestTuplesThatComeDuringASession(t *testing.T) {
 		t.Errorf("it reads what it could write to her history: %q, %v", answer, err)
 	}
 }
+
+// TestTuplesAreTakenAtOnce: with lazy revocation, too, a session neither reads nor writes a tuple that its user
+// has lost, whether others are left to it or none; its connection stays, and what comes back is there again.
+func TestTuplesAreTakenAtOnce(t *testing.T) {
+	s := newStack(t)
+	s.startKeyValue()
+	s.manifests["pipeline.yaml"] = strings.NewReplacer(
+		"      update     :- sKeyIs(owner).", `      update     :- sKeyIs(owner), "histories" says writer(owner).`,
+		`{path: "profile:{user}", policy: {name: private, `, `{path: "profile:{user}", policy: {name: profile, `,
+	).Replace(s.manifests["pipeline.yaml"]) + `
+---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: profile}
+spec:
+  text: |
+    policy profile(owner) {
+      read       :- sKeyIs(owner), "profiles" says reader(owner).
+      declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
+    }
+`
+	s.principal("alice", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
+	s.fact("histories", "writer", "alice")
+	s.fact("profiles", "reader", "alice")
+	s.start()
+	alice := s.login("alice", "127.0.1.1")
+	reader, writer := apiFact("profiles", "reader", "alice"), apiFact("histories", "writer", "alice")
+	for _, step := range []struct {
+		change      api.FactChange
+		read, write bool
+	}{
+		{api.FactChange{}, true, true},
+		{api.FactChange{Remove: []api.Fact{writer}}, true, false},
+		{api.FactChange{Remove: []api.Fact{reader}}, false, false},
+		{api.FactChange{Add: []api.Fact{reader, writer}}, true, true},
+		{api.FactChange{Remove: []api.Fact{reader, writer}}, false, false},
+	} {
+		if len(step.change.Add)+len(step.change.Remove) > 0 {
+			s.changeFacts(step.change)
+		}
+		for command, may := range map[string]bool{"get profile:alice": step.read, "push history:alice/de one": step.write} {
+			refused := func() bool { return strings.HasPrefix(alice.must(command), "reply -NOPERM") }
+			if may { // what a change gives may come later
+				waiting.Until(t, command+" is permitted", func() bool { return !refused() })
+			} else if !refused() {
+				t.Errorf("after %+v, %s is permitted", step.change, command)
+			}
+		}
+	}
+}

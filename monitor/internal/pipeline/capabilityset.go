@@ -242,10 +242,11 @@ func (p *Pipeline) prepare(state *catalog.State, task *Task, values map[string]s
 	return holds, nil
 }
 
-// installUser makes the key-value user of a set, if it has tuples.
+// installUser makes the key-value user of a set, if it has tuples. A user that is there, as which sessions may be
+// connected, loses what the set does not have, were it all.
 func (p *Pipeline) installUser(state *catalog.State, holds *capabilitySet) error {
 	grants, store := p.tupleGrants(holds.others), p.keyValueStore()
-	if len(grants) == 0 || store == nil {
+	if store == nil || len(grants) == 0 && !p.hasUser(store.UserName(holds.subject.Instance)) {
 		return nil
 	}
 	user := kvfilter.User{Name: store.UserName(holds.subject.Instance), Grants: grants}
@@ -255,6 +256,14 @@ func (p *Pipeline) installUser(state *catalog.State, holds *capabilitySet) error
 	}
 	holds.keyValue = user.Name
 	return nil
+}
+
+// hasUser reports whether the store has a user.
+func (p *Pipeline) hasUser(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, known := p.permitted[name]
+	return known
 }
 
 // taintOf builds an instance's taint as its task's manifest describes it.

@@ -139,7 +139,8 @@ func (v *supervised) bound(s *session, event supervision.Event, login *metrics.I
 	v.owed++
 	v.mu.Unlock()
 	if holds == nil || event.Instance != wire.Shorten(instance) {
-		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have",
+		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have, or "+
+			"while its set changed",
 			"bound", event.Instance, "instance", instance)
 		s.worker.Kill()
 		return

@@ -30,6 +30,7 @@ type supervised struct {
 	mu       sync.Mutex
 	sessions map[uint64]*session      // by the supervisor's number
 	told     map[string]toldSet       // by instance; changed in told.go
+	former   map[string][]formerSet   // by instance: to which bindings may be reported; changed likewise
 	current  map[keyed]string         // the instance whose set it has; changed likewise
 	fences   map[uint64]chan struct{} // that the supervisor has not passed; see fence
 	last     uint64                   // number of the last fence
@@ -45,8 +46,8 @@ var _ sandbox.Sessions = (*supervised)(nil)
 func newSupervised(t *Task) *supervised {
 	return &supervised{
 		pipeline: t.pipeline, task: t, sessions: map[uint64]*session{}, told: map[string]toldSet{},
-		current: map[keyed]string{},
-		fences:  map[uint64]chan struct{}{}, finished: make(chan struct{}),
+		current: map[keyed]string{}, former: map[string][]formerSet{},
+		fences: map[uint64]chan struct{}{}, finished: make(chan struct{}),
 	}
 }
 
@@ -168,6 +169,7 @@ func (v *supervised) passed(number uint64) {
 			delete(v.fences, earlier)
 		}
 	}
+	v.dropFormer(number)
 }
 
 // session returns a live session by its number, nil if there is none.

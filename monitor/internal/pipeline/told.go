@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"shai.dev/monitor/internal/supervision"
@@ -31,15 +32,51 @@ func (v *supervised) lastTold(instance string) *capabilitySet {
 	return v.told[instance].holds
 }
 
-// boundTo returns the instance that the user and region of a session give now, and the last set of it
-// that the supervisor was told of, nil if there was none.
+// formerSet is one that the supervisor was told of before another one of its instance.
+type formerSet struct {
+	holds *capabilitySet
+	fence uint64 // the last one before the other was told: with the next, all bindings to this one are reported
+}
+
+// boundSet returns the set to which a binding to an instance, which is reported now, can have been: the last one
+// that the supervisor was told of or, while bindings from before can be reported, one of those that has all of the
+// others. It returns nil if there is none.
+func (v *supervised) boundSet(instance string) *capabilitySet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	holds := v.told[instance].holds
+	for _, former := range v.former[instance] {
+		switch {
+		case holds == nil || !former.holds.exceeds(holds):
+		case holds.exceeds(former.holds):
+			return nil
+		default:
+			holds = former.holds
+		}
+	}
+	return holds
+}
+
+// dropFormer drops the sets to which all bindings are reported when a fence was passed. Called with mu held.
+func (v *supervised) dropFormer(passed uint64) {
+	for instance, list := range v.former {
+		if list = slices.DeleteFunc(list, func(one formerSet) bool { return one.fence < passed }); len(list) == 0 {
+			delete(v.former, instance)
+		} else {
+			v.former[instance] = list
+		}
+	}
+}
+
+// boundTo returns the instance that the user and region of a session give now, and the set of it to which a
+// session was bound whose binding is reported now, nil if there was none, or if it is not known which it was.
 func (v *supervised) boundTo(principal, region string) (instance string, holds *capabilitySet) {
 	values, err := v.pipeline.derive(v.task, principal, region)
 	if err != nil {
 		return "", nil // it follows no more
 	}
 	instance = instanceOf(v.task, values).Name()
-	return instance, v.lastTold(instance)
+	return instance, v.boundSet(instance)
 }
 
 // keyed are the parameters by which a supervisor knows a set.
@@ -116,6 +153,9 @@ func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 			v.forget(key)
 		}
 		v.current[key] = holds.subject.Instance
+		if before := v.told[holds.subject.Instance].holds; before != nil && before != holds {
+			v.former[holds.subject.Instance] = append(v.former[holds.subject.Instance], formerSet{before, v.last})
+		}
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
 		v.mu.Unlock()
 		err = v.to.Send(record)

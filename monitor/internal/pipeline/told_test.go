@@ -128,3 +128,50 @@ func TestSupervisorsGoOnWithoutAnInstance(t *testing.T) {
 	p.feeding.Unlock()
 	hasOnlyAlice("afterwards")
 }
+
+// TestLateBindingsKeepTheFormerSet: the supervisor binds a session, and reports it after the session's user has
+// lost an access. The session keeps that by lazy revocation, so it ends when documents come into the class.
+func TestLateBindingsKeepTheFormerSet(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	diary := p.services.state().ClassOf(p.id("/diary/alice/1.txt"))
+	bind := func(number uint64) func() {
+		return func() { bindIn(v, number, wire.ModeShai, "bob", "worker(bob, de)") }
+	}
+	to.Late = bind(7)
+	p.change(facts(fact("friends/alice", "friend", "bob")), nil)
+	bind(8)()
+	if before, after := v.session(7).bound(), v.session(8).bound(); !before.holdsClass(diary) || after.holdsClass(diary) {
+		t.Errorf("the sessions have the class: %v before, %v after", before.holdsClass(diary), after.holdsClass(diary))
+	}
+	to.Since()
+	if !p.HasStale([]uint32{diary}) {
+		t.Error("no session is known that keeps the class")
+	}
+	p.services.Binding.Lock()
+	defer p.services.Binding.Unlock()
+	p.EndStale([]uint32{diary})
+	if told := to.Since(); !slices.Contains(told, "end 7") {
+		t.Errorf("the supervisor was told %q", told)
+	}
+}
+
+// Where neither of two sets has all of the other, it is not known what a late session has: it ends.
+func TestLateBindingsToOneOfTwoSetsEnd(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	to.Since()
+	to.Late = func() { bindIn(v, 7, wire.ModeShai, "bob", "worker(bob, de)") }
+	other := *p.setOf("worker(bob, de)")
+	other.classes = slices.Clone(other.classes)
+	other.classes[len(other.classes)-1]++
+	p.feeding.Lock()
+	p.must(v.tellSet(&other, 0))
+	p.feeding.Unlock()
+	p.Fence()
+	if told := to.Since(); !slices.Contains(told, "end 7") || v.session(7).bound() != nil {
+		t.Errorf("the supervisor was told %q", told)
+	}
+}

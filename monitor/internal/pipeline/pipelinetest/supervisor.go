@@ -48,6 +48,9 @@ func (t *Task) Stop(context.Context) error {
 type Supervisor struct {
 	Sessions sandbox.Sessions
 	Stuck    bool // it confirms nothing
+	// Late reports what has happened before a change of which the supervisor is told, when it confirms the
+	// next fence. It may be nil.
+	Late func()
 
 	mu   sync.Mutex
 	told []supervision.Record
@@ -72,6 +75,10 @@ func (s *Supervisor) Send(record supervision.Record, _ ...*os.File) error {
 	}
 	s.mu.Unlock()
 	if fence, is := record.(supervision.Fence); is && !s.Stuck {
+		if late := s.Late; late != nil {
+			s.Late = nil
+			late()
+		}
 		s.Sessions.Receive(supervision.Fenced(fence))
 	}
 	return nil
