@@ -52,11 +52,12 @@ func leftOut(f Flow) (provisos []string) {
 	who := f.Who.Session
 	if who != nil && who.Principal != "task/"+f.Who.Instance && !who.IP.IsValid() &&
 		(f.Conduit.Policy != nil && f.Conduit.Policy.Template().AsksForAddress() || f.Who.Taint.AsksForAddress()) {
-		provisos = append(provisos, "a policy asks for the user's address, which the question does not name: it may be allowed from some")
+		provisos = append(provisos, "a policy asks for the user's address, which the question does not name: it may be "+
+			"allowed from some")
 	}
 	if f.Conduit.Type != "" {
-		provisos = append(provisos, fmt.Sprintf("each write to a conduit of type %s is decided on by what is written, which the "+
-			"question does not name: some may be allowed", f.Conduit.Type))
+		provisos = append(provisos, fmt.Sprintf("each write to a conduit of type %s is decided on by what is written, which "+
+			"the question does not name: some may be allowed", f.Conduit.Type))
 	}
 	return provisos
 }

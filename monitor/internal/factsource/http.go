@@ -156,8 +156,8 @@ func isWhole(response *http.Response) error {
 	case response.Header.Get("Content-Range") != "":
 		return errors.New("it answers with a part")
 	case response.ContentLength < 0 && len(response.TransferEncoding) == 0 && !response.Uncompressed:
-		return errors.New("its answer does not say where it ends; have the server give its length (Content-Length), or send " +
-			"it in pieces (chunked)")
+		return errors.New("its answer does not say where it ends; have the server give its length (Content-Length), or " +
+			"send it in pieces (chunked)")
 	}
 	return nil
 }

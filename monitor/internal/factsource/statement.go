@@ -129,5 +129,5 @@ func unitAt(text []byte) (unit rune, escaped bool) {
 		return 0, false
 	}
 	number, err := strconv.ParseUint(string(text[len(`\u`):len(`\u0000`)]), 16, 16)
-	return rune(number), err == nil //nolint:gosec // 16 bits
+	return rune(number), err == nil
 }

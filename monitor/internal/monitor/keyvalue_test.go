@@ -189,7 +189,9 @@ spec:
 		if len(step.change.Add)+len(step.change.Remove) > 0 {
 			s.changeFacts(step.change)
 		}
-		for command, may := range map[string]bool{"get profile:alice": step.read, "push history:alice/de one": step.write} {
+		for command, may := range map[string]bool{
+			"get profile:alice": step.read, "push history:alice/de one": step.write,
+		} {
 			refused := func() bool { return strings.HasPrefix(alice.must(command), "reply -NOPERM") }
 			if may { // what a change gives may come later
 				waiting.Until(t, command+" is permitted", func() bool { return !refused() })

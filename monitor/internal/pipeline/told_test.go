@@ -142,7 +142,8 @@ func TestLateBindingsKeepTheFormerSet(t *testing.T) {
 	to.Late = bind(7)
 	p.change(facts(fact("friends/alice", "friend", "bob")), nil)
 	bind(8)()
-	if before, after := v.session(7).bound(), v.session(8).bound(); !before.holdsClass(diary) || after.holdsClass(diary) {
+	before, after := v.session(7).bound(), v.session(8).bound()
+	if !before.holdsClass(diary) || after.holdsClass(diary) {
 		t.Errorf("the sessions have the class: %v before, %v after", before.holdsClass(diary), after.holdsClass(diary))
 	}
 	to.Since()
