@@ -110,10 +110,11 @@ func Demand(label Label) Demanded {
 }
 
 // Covers shows that a taint covers a label, if it can do so without the prover: then [AtLeast] allows
-// it too, under the same conditions, or under some that time brings as well. They are appended. Without a proof, conditions are as before,
-// and nothing is known.
+// it too, under the same conditions, or under some that time brings as well. They are appended.
+// Without a proof, conditions are as before, and nothing is known.
 func (e *Evaluator) Covers(taint *Assumed, label *Demanded, conditions []Condition) ([]Condition, bool) {
-	if label.program == nil || taint.ends != (endings{}) && taint.ends != label.ends && !e.endsEarlier(taint, label) {
+	if label.program == nil ||
+		taint.ends != (endings{}) && taint.ends != label.ends && !e.endsEarlier(taint, label) {
 		return conditions, false
 	}
 	if taint.asker == nil {

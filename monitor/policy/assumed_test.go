@@ -35,7 +35,8 @@ func covers(state State, taint, data *Policy) (quick bool, conditions []Conditio
 func TestCoversAgreesWithProver(t *testing.T) {
 	shown := map[bool]int{} // by whether something had to be looked up
 	rapid.Check(t, func(t *rapid.T) {
-		exits := rapid.SampledFrom([]string{untilDescriptor, untilLater, never, untilRemains, untilResults, untilDescriptor + untilLater})
+		exits := rapid.SampledFrom([]string{untilDescriptor, untilLater, never, untilRemains, untilResults,
+			untilDescriptor + untilLater})
 		taint := mustBind(t, rapid.SampledFrom(taints).Draw(t, "taint")+exits.Draw(t, "the taint's exit"))
 		bodies := rapid.SliceOfN(rapid.OneOf(bodyText(), rapid.SampledFrom([]string{
 			`sKeyIs(K), "p" says f(K)`, `sKeyIs(K), concat(L, "l/", K), L says f("a")`, `sRegionIs(R), concat(L, "l/", R), each in L says f(D) { neq(D, this) }`,

@@ -103,7 +103,8 @@ func TestUntil(t *testing.T) {
 }
 
 func TestValuesRefuseWhatTheyCannotHold(t *testing.T) {
-	for _, text := range []string{`1.5`, `true`, `[]`, `{}`, `{"time":"tomorrow"}`, `99999999999999999999`} {
+	for _, text := range []string{`1.5`, `true`, `[]`, `{}`, `{"time":"tomorrow"}`, `{"time":"9999-01-01T00:00:00Z"}`,
+		`{"time":"1677-01-01T00:00:00Z"}`, `99999999999999999999`} {
 		var value Value
 		if err := json.Unmarshal([]byte(text), &value); err == nil {
 			t.Errorf("%s was read as %s", text, value)

@@ -47,9 +47,9 @@ func parseArgument(kind ValueKind, text string) (Value, error) {
 		}
 		return Integer(number), nil
 	case TimeValue:
-		instant, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil || instant.Before(earliest) || instant.After(latest) {
-			return Value{}, fmt.Errorf("%q is not a time as in RFC 3339 between 1678 and 2262, such as 2027-01-31T00:00:00Z", text)
+		instant, err := parseTime(text)
+		if err != nil {
+			return Value{}, err
 		}
 		return Time(instant), nil
 	}
@@ -184,6 +184,15 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	}
 }
 
+// parseTime refuses what Time would move.
+func parseTime(text string) (time.Time, error) {
+	instant, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || instant.Before(earliest) || instant.After(latest) {
+		return time.Time{}, fmt.Errorf("%q is not a time as in RFC 3339 between 1678 and 2262, such as 2027-01-31T00:00:00Z", text)
+	}
+	return instant, nil
+}
+
 // timeIn reads an object that has a time, once, and nothing else.
 func timeIn(text []byte) (time.Time, error) {
 	var tokens [4]json.Token // of {"time":"…"}
@@ -195,7 +204,7 @@ func timeIn(text []byte) (time.Time, error) {
 	if tokens[1] != "time" || !isText || tokens[3] != json.Delim('}') {
 		return time.Time{}, errors.New("an object must be {\"time\":\"<RFC 3339>\"}")
 	}
-	return time.Parse(time.RFC3339Nano, value)
+	return parseTime(value)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

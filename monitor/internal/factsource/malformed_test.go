@@ -35,6 +35,8 @@ var malformedLines = []struct{ name, line, want string }{
 	{"more braces", `{"conduit":"b","says":"blocked","tuples":[["/1"]]}}`, "invalid character '}'"},
 	{"a time twice", `{"conduit":"b","says":"blocked","tuples":[[{"time":"2026-01-01T00:00:00Z","time":"2027-01-01T00:00:00Z"}]]}`,
 		`an object must be {"time":"<RFC 3339>"}`},
+	{"a time beyond all", `{"conduit":"b","says":"blocked","tuples":[[{"time":"9999-01-01T00:00:00Z"}]]}`,
+		`"9999-01-01T00:00:00Z" is not a time as in RFC 3339 between 1678 and 2262`},
 	{"a time and more", `{"conduit":"b","says":"blocked","tuples":[[{"time":"2026-01-01T00:00:00Z","end":1}]]}`,
 		`an object must be {"time":"<RFC 3339>"}`},
 	{"an array", `["b","blocked"]`, "expected an object"},
