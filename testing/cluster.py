@@ -26,7 +26,6 @@ _KUBECTL_SECONDS = 600
 _STOP_SECONDS = 60
 _COLLECTED = "400"
 """By how many percent its memory grows before an API server collects garbage, which took a quarter of its time."""
-_GONE_SECONDS = 180
 _ESTABLISHED_SECONDS = 60
 _RESOURCES = "/apis/shai.dev/v1alpha1"
 _WEBHOOKS = "validatingwebhookconfiguration", "shai.dev"
@@ -68,6 +67,12 @@ class Cluster:
             check=False,
         )
 
+    def create_namespace(self, name: str) -> None:
+        """Make a namespace, which is new."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        answer = self.request("POST", path_of("v1", "namespaces"), body)
+        assert answer.is_success, answer.text
+
     def account(self, namespace: str, name: str, role: str, directory: Path) -> Cluster:
         """Make a service account with a role in its namespace and no other rights; return the cluster with its account.
 
@@ -81,10 +86,7 @@ class Cluster:
 
     def delete(self, kind: str, name: str) -> None:
         """Delete a cluster-scoped object, if it exists, and wait until it is deleted."""
-        self.kubectl("delete", kind, name, "--wait=false", "--ignore-not-found")
-        until(
-            lambda: not self.kubectl("get", kind, name, "--ignore-not-found"), f"{kind} {name} is gone", _GONE_SECONDS
-        )
+        self.kubectl("delete", kind, name, f"--timeout={_KUBECTL_SECONDS - 10}s", "--ignore-not-found")
 
     def asks_webhooks(self) -> bool:
         """Whether the API server asks Shai's webhooks, while nobody answers them."""

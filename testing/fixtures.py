@@ -39,7 +39,7 @@ def new_namespace(devcluster: Cluster) -> Callable[[], str]:
 
     def make() -> str:
         name = f"test-{secrets.token_hex(4)}"
-        devcluster.kubectl("create", "namespace", name)
+        devcluster.create_namespace(name)
         return name
 
     return make

@@ -16,7 +16,19 @@ from testing import cluster as clusters
 from testing.cluster import ROOT, path_of
 from testing.operators import NAMESPACE, Operator
 from testing.waiting import until
-from tests.running.objects import API, apply, await_condition, pipeline, policy, read, resource, serving, share, task
+from tests.running.objects import (
+    API,
+    apply,
+    apply_with_kubectl,
+    await_condition,
+    pipeline,
+    policy,
+    read,
+    resource,
+    serving,
+    share,
+    task,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +48,10 @@ def backup(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("backup")
     devcluster.kubectl("create", "namespace", SPACE)
     with Operator(devcluster, folder / "log") as operator:
-        apply(devcluster, SPACE, serving(SPACE, POOL), policy("open", OLD), *line())
+        # What kubectl notes at objects is in the backup, too.
+        apply_with_kubectl(devcluster, SPACE, serving(SPACE, POOL), policy("open", OLD), *line())
         for text in (OLD, NOW):
-            apply(devcluster, SPACE, policy("open", text))
+            apply_with_kubectl(devcluster, SPACE, policy("open", text))
             wanted = named(text)
             until(lambda wanted=wanted: known(devcluster).get("stableRevision") == wanted, f"{wanted} is in force")
         operator.await_quiet()
@@ -79,7 +92,7 @@ def named(text: str) -> str:
 
 def reject(cluster: Cluster) -> None:
     """Reject a third text, as a rollout that was rolled back does; no operator runs."""
-    apply(cluster, SPACE, policy("open", BAD))
+    apply_with_kubectl(cluster, SPACE, policy("open", BAD))
     revisions = {"stableRevision": known(cluster)["stableRevision"], "rejectedRevision": named(BAD)}
     body = {"apiVersion": API, "kind": "Policy", "metadata": {"name": "open"}, "status": revisions}
     there = path_of(API, "policies", SPACE, "open") + "/status"

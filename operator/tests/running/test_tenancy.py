@@ -16,6 +16,7 @@ from testing.operators import NAMESPACE, Operator
 from testing.waiting import until
 from tests.running.objects import (
     apply,
+    apply_with_kubectl,
     await_condition,
     condition,
     events,
@@ -276,7 +277,7 @@ def test_a_stored_task_that_lists_the_paths_of_its_runtime_says_what_to_do(
         assert "spec.runtime: a task no longer chooses the paths of its runtime; write spec.runtimeName" in message(
             found, of
         )
-    user.apply(task("t", "open"))  # in the way in which it was applied before
+    apply_with_kubectl(user.cluster, space, task("t", "open"))  # in the way in which it was applied before
     await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
 
 
