@@ -91,7 +91,8 @@ func TestSuggestedReadersGetOneNumberAndTime(t *testing.T) {
 	bob := Instance{Task: "worker", Arguments: []string{"bob", "de"}}
 	suggestion, clause, _ := suggested(t, plan, c, bob, names[0])
 	bundle.Hash = "with the suggestion"
-	bundle.Policies[slices.IndexFunc(bundle.Policies, func(p catalog.PolicyText) bool { return p.Name == "private" })].Text =
+	isPrivate := func(p catalog.PolicyText) bool { return p.Name == "private" }
+	bundle.Policies[slices.IndexFunc(bundle.Policies, isPrivate)].Text =
 		text + clause + "}"
 	if _, err := c.Apply(bundle); err != nil {
 		t.Fatal(err)
