@@ -103,7 +103,7 @@ def evaluation(shai: Path, directory: Path, draw: random.Random, cases: int) -> 
     for batch in range(0, cases, BATCH):
         questions = []
         for n in range(batch, min(cases, batch + BATCH)):
-            if n % 8 == 0:
+            if n % 4 == 0:
                 policy = grammar.policy(draw, f"p{n}")
             facts = tuple(grammar.facts(draw, policy))
             questions.append(product.Question(policy, draw.choice(("read", "update")), facts, grammar.session(draw)))

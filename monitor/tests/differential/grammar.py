@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from monitor.tests.differential import addresses
 from monitor.tests.differential.addresses import ADDRESSES, PREFIXES
 from monitor.tests.differential.syntax import (
     Anything,
@@ -24,7 +25,7 @@ from monitor.tests.differential.syntax import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 THIS = "/the/conduit"
 TEXTS = ("a", "b", "ab", "list/a", "list/b", THIS)
@@ -136,13 +137,21 @@ class ClauseMaker:
             sides: list[Term] = [self.draw.choice(self.bound), self.draw.choice(others)]
             self.draw.shuffle(sides)
             return Literal(name, tuple(sides))
-        return Literal(name, (self.known(), self.known()))
+        one = self.known()
+        return Literal(name, (one, one if self.draw.random() < 0.1 else self.known()))
+
+    def operand(self) -> Term:
+        """A term that a sum may be of, unless a variable has another type."""
+        if self.bound and self.draw.random() < 0.4:
+            return self.draw.choice(self.bound)
+        return self.draw.choice((*NUMBERS, *NUMBERS[-2:], *TIMES[:1]))  # results are at the ends of what numbers can be
 
     def compute(self) -> Body:
         name = self.draw.choice(ARITHMETIC[:2] if self.symbolic else ARITHMETIC)
-        terms: list[Term] = [self.known(), self.known(), self.known()]
         if self.symbolic:
-            terms[2] = self.draw.choice(NUMBERS[:5])
+            terms: list[Term] = [self.known(), self.known(), self.draw.choice(NUMBERS[:5])]
+        else:
+            terms = [self.operand(), self.operand(), self.operand()]
         at = self.draw.randrange(3) if name in {"add", "sub"} else 0
         if self.draw.random() < 0.8:
             new = self.fresh()
@@ -159,8 +168,9 @@ class ClauseMaker:
         return Literal("concat", tuple(terms))
 
     def prefix(self) -> Body:
-        of = self.draw.choice(ADDRESSES) if self.draw.random() < 0.2 else self.known()
-        return Literal("ipPrefix", (of, self.draw.choice(PREFIXES)))
+        if self.draw.random() < 0.6:
+            return Literal("ipPrefix", (self.known(), self.draw.choice(PREFIXES)))
+        return Literal("ipPrefix", self.draw.choice(addresses.NEAR))
 
     def vtype(self) -> Body:
         # The second argument is a word; as a text it is written without quotes.
@@ -177,7 +187,13 @@ class ClauseMaker:
 
 def clause(draw: random.Random, *, update: bool) -> tuple[Body, ...]:
     maker = ClauseMaker(draw, update, symbolic=False)
-    made = [maker.literal() for _ in range(draw.choice((1, 2, 2, 3, 3, 4)))]
+    if draw.random() < 0.4:
+        # One literal about constants or the values of one tuple: its answer is the clause's.
+        about = draw.choice((maker.compare, maker.compare, maker.compute, maker.compute, maker.concat, maker.prefix))
+        made = [maker.says()] if draw.random() < 0.6 else []
+        made.append(about())
+    else:
+        made = [maker.literal() for _ in range(draw.choice((1, 2, 2, 3, 3, 4)))]
     draw.shuffle(made)  # the order does not matter
     return used(tuple(made))
 
@@ -214,10 +230,15 @@ def facts(draw: random.Random, of: Policy) -> list[Fact]:
     questions, written = list(said(bodies)), list(constants(bodies))
     found: dict[Fact, None] = {}  # each once, in order
 
-    def some() -> Value:
-        return draw.choice(written) if written and draw.random() < 0.6 else constant(draw)
-
     for _ in range(draw.randrange(9)):
+        # Those of one tuple are often of one type, or equal: only such ones have an order or a sum.
+        alike = draw.choice((None, None, TEXTS, NUMBERS, NUMBERS, TIMES, addresses.TEXTS, (constant(draw),)))
+
+        def some(alike: Sequence[Value] | None = alike) -> Value:
+            if alike and draw.random() < 0.8:
+                return draw.choice(alike)
+            return draw.choice(written) if written and draw.random() < 0.6 else constant(draw)
+
         relation = draw.choice(tuple(RELATIONS))
         one = Fact(draw.choice(LISTS), relation, tuple(some() for _ in range(RELATIONS[relation])))
         if questions and draw.random() < 0.8:
