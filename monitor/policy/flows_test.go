@@ -4,6 +4,7 @@ package policy
 
 import (
 	"net/netip"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -91,4 +92,35 @@ func askedFor(t *rapid.T, rule Rule) (facts []Fact, update *Update) {
 		}
 	}
 	return facts, update
+}
+
+// What stands beside the restrictions that remain is a condition of the exit, in brackets with them or not.
+func TestAnExitHoldsOnlyWithAllThatStandsBeforeAnInnerUntil(t *testing.T) {
+	const policy = `read :- sKeyIs("a"). update :- sKeyIs("b"). declassify :- isAsRestrictive(read, this.read) until `
+	for _, exit := range []string{
+		`(cKindIs(pipe), isAsRestrictive(read, this.update) until cIsInternal()).`,
+		`((cKindIs(pipe), isAsRestrictive(read, this.update)) until cIsInternal()).`,
+		`(cKindIs(pipe), (isAsRestrictive(read, this.update) until cIsInternal())).`,
+	} {
+		label := mustBind(t, policy+exit).Label("x")
+		for _, test := range []struct {
+			target  Conduit
+			reader  string
+			allowed bool
+		}{
+			{Conduit{Kind: PipeConduit}, "a", true},
+			{Conduit{Kind: PipeConduit}, "b", true},
+			{Conduit{Kind: PipeConduit}, "c", false},
+			{Conduit{Kind: PipeConduit, Internal: true}, "c", true},
+			{Conduit{Kind: DescriptorConduit}, "a", true},
+			{Conduit{Kind: DescriptorConduit}, "b", false},
+			{Conduit{Kind: DescriptorConduit, Internal: true}, "c", false},
+		} {
+			got := mayLeave(label, test.target, stateOf(t), Environment{Now: noon, Session: session(test.reader, "")})
+			if got.Allowed != test.allowed {
+				t.Errorf("until %s by a %s (internal: %v) to %s: %v, want %v: %s", exit, test.target.Kind, test.target.Internal,
+					test.reader, got.Allowed, test.allowed, got.Reason)
+			}
+		}
+	}
 }

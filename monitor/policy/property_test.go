@@ -215,7 +215,10 @@ func TestCandidatesAreComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taint := drawPolicy(t, rapid.SliceOfN(bodyText(), 1, 2).Draw(t, "taint"), "").Label("task")
+		// The last ones are covered case by case, for each tuple.
+		taint := drawPolicy(t, rapid.SliceOfN(rapid.OneOf(bodyText(), rapid.SampledFrom([]string{
+			`sKeyIs(K), "l/a" says f(K)`, `sKeyIs(K), "p" says g(K, _)`, `sKeyIs(K), "l/b" says f(K), sRegionIs("r")`,
+		})), 1, 2).Draw(t, "taint"), "").Label("task")
 		_, state := drawState(t, "facts")
 		environment := Environment{Now: noon}
 		about := rapid.SampledFrom(slices.Concat([]string{"x", "p", "l/a"}, people)).Draw(t, "conduit")

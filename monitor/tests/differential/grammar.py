@@ -141,10 +141,11 @@ class ClauseMaker:
         return Literal(name, (one, one if self.draw.random() < 0.1 else self.known()))
 
     def operand(self) -> Term:
-        """A term that a sum may be of, unless a variable has another type."""
+        """A term that a sum may be of, unless a variable has another type; often at the ends of what numbers can be."""
         if self.bound and self.draw.random() < 0.4:
             return self.draw.choice(self.bound)
-        return self.draw.choice((*NUMBERS, *NUMBERS[-2:], *TIMES[:1]))  # results are at the ends of what numbers can be
+        others: tuple[Term, ...] = (*NUMBERS, *NUMBERS[-2:], *TIMES[:1])
+        return self.draw.choice(others)
 
     def compute(self) -> Body:
         name = self.draw.choice(ARITHMETIC[:2] if self.symbolic else ARITHMETIC)

@@ -35,7 +35,7 @@ CHECKS: dict[str, Callable[[Path, Path, random.Random, int], str]] = {
 class Mutant:
     name: str
     found: str
-    """By what: a name of CHECKS, or "properties", Go's tests of monitor/policy at bounds."""
+    """By what: a name of CHECKS, or a regular expression of the names of Go's tests beside the file."""
     file: str
     before: str
     after: str
@@ -53,24 +53,26 @@ def read() -> list[Mutant]:
 
 
 def _built(mutant: Mutant, directory: Path) -> Path:
-    """Build ``shai``, or the tests of monitor/policy, with the mistake."""
+    """Build ``shai``, or the tests beside the file, with the mistake."""
     changed = directory / "changed.go"
     changed.write_text(mutant.text())
     overlay = directory / "overlay.json"
     overlay.write_text(json.dumps({"Replace": {str(MONITOR / mutant.file): str(changed)}}))
     program = directory / "program"
-    tests = mutant.found == "properties"
+    tests = mutant.found not in CHECKS
     build = ["go", "test", "-c"] if tests else ["go", "build", "-ldflags", "-s -w"]  # less to link
-    package = "./policy" if tests else "./cmd/shai"
+    package = f"./{Path(mutant.file).parent}" if tests else "./cmd/shai"
     subprocess.run([*build, "-overlay", str(overlay), "-o", str(program), package], cwd=MONITOR, check=True)
     return program
 
 
 def _finds(mutant: Mutant, program: Path, directory: Path, seed: int, cases: int) -> bool:
-    if mutant.found == "properties":
-        test = [str(program), "-test.run", "AtBounds", "-rapid.nofailfile", f"-rapid.seed={seed + 1}"]
-        done = subprocess.run(test, cwd=MONITOR / "policy", capture_output=True, text=True, check=False)
+    if mutant.found not in CHECKS:
+        how = ["-rapid.nofailfile", "-rapid.shrinktime=0s", f"-rapid.seed={seed + 1}"]
+        test = [str(program), "-test.run", mutant.found, *how]
+        done = subprocess.run(test, cwd=(MONITOR / mutant.file).parent, capture_output=True, text=True, check=False)
         assert done.returncode in {0, 1}, done.stderr
+        assert "no tests to run" not in done.stderr, f"mutant {mutant.name}: no test is called {mutant.found}"
         return done.returncode == 1
     try:
         CHECKS[mutant.found](program, directory, random.Random(seed), cases)

@@ -51,6 +51,8 @@ def pair(draw: random.Random) -> Pair:
     kinds: list[Callable[[], Body]] = [maker.compare] * 8 + [maker.each] * 5 + [maker.says] * 2
     if inside and draw.random() < 0.2:
         bodies = [[*before, bound] for bound in _bounds(draw, inside[-1])]
+    elif inside and draw.random() < 0.1:
+        bodies = [before, [*before, *_again(draw, draw.choice(before), maker)]]
     else:
         focus = draw.choice([*kinds, maker.given, maker.vtype, maker.prefix, maker.compute, maker.concat])()
         bodies = [[*before, focus], [*before, *_changed(draw, focus, inside)]]
@@ -58,6 +60,17 @@ def pair(draw: random.Random) -> Pair:
         draw.shuffle(body)
     draw.shuffle(bodies)
     return Pair(rule, used(tuple(bodies[0])), used(tuple(bodies[1])))
+
+
+def _again(draw: random.Random, body: Body, maker: ClauseMaker) -> list[Body]:
+    """The same once more, with variables of its own: a session has one region, a list many tuples."""
+    assert isinstance(body, Literal | Says)
+    own = {name: maker.fresh() for name in variables(body)}
+    if not own:
+        return [body]
+    copied = replace(body, arguments=tuple(own[a.name] if isinstance(a, Variable) else a for a in body.arguments))
+    name = draw.choice(sorted(own))
+    return [copied, Literal(draw.choice(COMPARISONS), (Variable(name), own[name]))]
 
 
 def _bounds(draw: random.Random, of: Variable) -> list[Literal]:
