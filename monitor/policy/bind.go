@@ -59,11 +59,14 @@ func (t *Template) Parameters() []string { return slices.Clone(t.parameters) }
 // Bind binds a value to every parameter. A missing or undeclared argument is an error.
 func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 	values := make([]string, len(t.parameters))
+	var wrong error
 	for i, parameter := range t.parameters {
 		value, given := arguments[parameter]
 		if !given {
-			return nil, fmt.Errorf("bind policy %s: argument %q is missing: it takes (%s)", t.name, parameter,
-				strings.Join(t.parameters, ", "))
+			wrong = also(wrong, fmt.Errorf("argument %q is missing: it takes (%s)", parameter,
+				strings.Join(t.parameters, ", ")))
+		} else if _, err := parseArgument(t.types[i], value); err != nil {
+			wrong = also(wrong, fmt.Errorf("argument %s: %w", parameter, err))
 		}
 		values[i] = value
 	}
@@ -73,11 +76,22 @@ func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 			if closest := nearest(given, t.parameters); closest != "" {
 				hint = "; did you mean " + closest + "?"
 			}
-			return nil, fmt.Errorf("bind policy %s: there is no parameter %q: it takes (%s)%s", t.name, given,
-				strings.Join(t.parameters, ", "), hint)
+			wrong = also(wrong, fmt.Errorf("there is no parameter %q: it takes (%s)%s", given,
+				strings.Join(t.parameters, ", "), hint))
 		}
 	}
+	if wrong != nil {
+		return nil, fmt.Errorf("bind policy %s: %w", t.name, wrong)
+	}
 	return t.bindValues(values...)
+}
+
+// also adds an error to those found before, in one line.
+func also(before, err error) error {
+	if before == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", before, err)
 }
 
 // bindValues is Bind with the values in the order of Parameters.

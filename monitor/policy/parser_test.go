@@ -109,6 +109,9 @@ func TestBindMistakes(t *testing.T) {
 		{map[string]string{"end": "2027-01-01T00:00:00Z"}, `argument "owner" is missing`},
 		{map[string]string{"end": "2027-01-01T00:00:00Z", "owner": "a", "onwer": "a"}, `there is no parameter "onwer"`},
 		{map[string]string{"end": "tomorrow", "owner": "a"}, `argument end: "tomorrow" is not a time`},
+		{map[string]string{"end": "tomorrow", "onwer": "a"}, `bind policy expiry: argument end: "tomorrow" is not a time as in RFC 3339 ` +
+			`between 1678 and 2262, such as 2027-01-31T00:00:00Z; argument "owner" is missing: it takes (end, owner); ` +
+			`there is no parameter "onwer": it takes (end, owner); did you mean owner?`},
 		{map[string]string{"end": "2027-01-01T00:00:00Z", "owner": "a"}, ""},
 	}
 	for _, test := range tests {

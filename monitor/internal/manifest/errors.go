@@ -67,17 +67,16 @@ func (e *Error) Object() string { return strings.TrimSpace(e.Kind + " " + e.Name
 
 // Error returns "file:line:column: object: field: message; hint".
 func (e *Error) Error() string {
-	parts := make([]string, 0, 4)
-	for _, part := range []string{e.Position.String(), e.Object(), e.Field, e.Message} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	text := strings.Join(parts, ": ")
+	text := parts(e.Position.String(), e.Object(), e.Field, e.Message)
 	if e.Hint != "" {
 		text += "; " + e.Hint
 	}
 	return text
+}
+
+// parts joins the parts of an error that there are.
+func parts(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(part string) bool { return part == "" }), ": ")
 }
 
 // Errors holds all errors of a set of manifests, in the order of the files.

@@ -97,7 +97,7 @@ func (e *Error) diagnostic() policy.Diagnostic {
 	}
 	if e.Lint == "" {
 		d.Code = policy.Code("manifest-" + string(e.Code))
-		d.Message = e.Object() + ": " + e.Field + ": " + e.Message
+		d.Message = parts(e.Object(), e.Field, e.Message)
 	}
 	if d.EndLine == 0 {
 		d.EndLine, d.EndColumn = d.Line, d.Column
