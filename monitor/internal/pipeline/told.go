@@ -22,6 +22,7 @@ import (
 type toldSet struct {
 	holds     *capabilitySet
 	forgotten bool
+	ended     bool // with the sessions that were bound to it or to an earlier one
 }
 
 // lastTold returns the last set of an instance that the supervisor was told of, nil if there
@@ -104,9 +105,22 @@ func (v *supervised) inUse() []*capabilitySet {
 func (v *supervised) forget(key keyed) {
 	instance := v.current[key]
 	if last, known := v.told[instance]; known {
-		v.told[instance] = toldSet{holds: last.holds, forgotten: true}
+		last.forgotten = true
+		v.told[instance] = last
 	}
 	delete(v.current, key)
+}
+
+// endSets notes that the supervisor ends the sessions of instances: whose binding is reported and that goes
+// on is bound to a set of which the supervisor is told later. Called with mu held.
+func (v *supervised) endSets(instances ...string) {
+	for _, instance := range instances {
+		delete(v.former, instance)
+		if last, known := v.told[instance]; known {
+			last.ended = true
+			v.told[instance] = last
+		}
+	}
 }
 
 // dropEnded drops what is kept of forgotten sets whose window has ended by an instant: no binding to them
@@ -153,8 +167,8 @@ func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 			v.forget(key)
 		}
 		v.current[key] = holds.subject.Instance
-		if before := v.told[holds.subject.Instance].holds; before != nil && before != holds {
-			v.former[holds.subject.Instance] = append(v.former[holds.subject.Instance], formerSet{before, v.last})
+		if before := v.told[holds.subject.Instance]; before.holds != nil && before.holds != holds && !before.ended {
+			v.former[holds.subject.Instance] = append(v.former[holds.subject.Instance], formerSet{before.holds, v.last})
 		}
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
 		v.mu.Unlock()
@@ -180,6 +194,9 @@ func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
 	key := v.keyOf(holds)
 	replaced := v.current[key] != "" && v.current[key] != holds.subject.Instance
 	if !replaced || reason != "" { // sessions end by their key: with those of another instance, whose set is asked for again
+		if reason != "" {
+			v.endSets(holds.subject.Instance, v.current[key])
+		}
 		v.forget(key)
 	}
 	v.mu.Unlock()

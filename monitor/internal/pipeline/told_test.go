@@ -176,3 +176,33 @@ func TestLateBindingsToOneOfTwoSetsEnd(t *testing.T) {
 		t.Errorf("the supervisor was told %q", told)
 	}
 }
+
+// TestSessionsAfterAnEndHaveTheNewSet: the sessions that were bound to the former set are ended, so that one
+// that is reported then, and goes on, is bound to the new one.
+func TestSessionsAfterAnEndHaveTheNewSet(t *testing.T) {
+	for _, endFirst := range []bool{true, false} {
+		p := bare(t)
+		p.analyze()
+		v, to := superviseBare(t, p)
+		former := p.setOf("worker(bob, de)")
+		smaller := *p.setOf("worker(bob, de)")
+		smaller.classes = former.classes[:len(former.classes)-1]
+		tell := []func(){
+			func() { v.tellForgotten(former, lostReason) },
+			func() { p.must(v.tellSet(&smaller, 0)) },
+		}
+		if !endFirst {
+			tell = []func(){tell[1], tell[0], tell[1]}
+		}
+		to.Late = func() { bindIn(v, 7, wire.ModeShai, "bob", "worker(bob, de)") }
+		p.feeding.Lock()
+		for _, one := range tell {
+			one()
+		}
+		p.feeding.Unlock()
+		p.Fence()
+		if got := v.session(7).bound(); got != &smaller {
+			t.Errorf("ended first: %v: the session has the set %p; want %p, not %p", endFirst, got, &smaller, former)
+		}
+	}
+}
