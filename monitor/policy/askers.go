@@ -29,7 +29,7 @@ func NewAskers(state State, taints []*Assumed) *Askers {
 		if name == "" {
 			continue
 		}
-		handle, link := unique.Make(name), uint32(i+1) //nolint:gosec // far fewer
+		handle, link := unique.Make(name), uint32(i+1)
 		a.next[i], a.byName[handle] = a.byName[handle], link
 		if id, ok := index.idOf(String(name)); ok {
 			a.byID[id] = link

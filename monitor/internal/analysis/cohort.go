@@ -58,7 +58,8 @@ func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found 
 	options Options) error {
 	c := &cohort{
 		engine: e, wide: cmp.Or(options.wide, wideInstance), found: found,
-		subjects: make([]*subject, len(instances)), who: make([]*subject, len(instances)), candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances)),
+		subjects: make([]*subject, len(instances)), who: make([]*subject, len(instances)),
+		candidates: make([][]uint32, len(instances)), places: make([][]uint32, len(instances)),
 	}
 	half, report := uint64(len(instances)/2), options.Progress
 	options.Progress = nil

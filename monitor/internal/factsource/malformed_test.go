@@ -76,7 +76,8 @@ func TestHTTPAnswersWithoutAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ name, answer, want string }{
-		{"until the connection ends", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + statement + "\n", "does not say where it ends"},
+		{"until the connection ends", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + statement + "\n",
+			"does not say where it ends"},
 		{"of HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n" + statement + "\n", "does not say where it ends"},
 		{"a part", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Range: bytes 0-9/99\r\nContent-Length: %d\r\n\r\n%s", len(statement), statement),
 			"it answers with a part"},
