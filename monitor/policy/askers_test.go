@@ -11,7 +11,7 @@ import (
 
 // askersOf returns the taints that were found for a label, without repetitions.
 func askersOf(state State, taints []*Assumed, label Label) (found []int, complete bool) {
-	demanded := Demand(label)
+	demanded := new(Demands).Of(label)
 	complete = NewAskers(state, taints).Of(&demanded, func(taint int) { found = append(found, taint) })
 	slices.Sort(found)
 	return slices.Compact(found), complete

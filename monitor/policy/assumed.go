@@ -99,14 +99,52 @@ func endingsOf(o *obligation, anything bool) (ends endings, all bool) {
 	return unique.Make(string(bytes)), len(meanings) == len(o.exits)
 }
 
-// Demand prepares a label.
-func Demand(label Label) Demanded {
+// Demands prepares labels. Most of many labels have the same exits as another one, which are compared
+// once. The zero Demands is ready. It is not safe for concurrent use.
+type Demands struct {
+	seen map[[mostSeen]meaning]seenEndings
+}
+
+// mostSeen is the most exits of an obligation that are remembered.
+const mostSeen = 8
+
+type seenEndings struct {
+	ends endings
+	all  bool
+}
+
+// Of prepares a label.
+func (d *Demands) Of(label Label) Demanded {
 	if len(label.duties) != 1 {
 		return Demanded{}
 	}
 	demanded := label.duties[0]
-	ends, all := endingsOf(demanded.obligation, false)
-	return Demanded{demanded.rule(), new(program), demanded, ends, all}
+	found := d.endingsOf(demanded.obligation)
+	return Demanded{demanded.rule(), new(program), demanded, found.ends, found.all}
+}
+
+func (d *Demands) endingsOf(o *obligation) (found seenEndings) {
+	var key [mostSeen]meaning
+	same := len(o.exits) <= mostSeen // meanings are all that the endings depend on
+	for i := range o.exits {
+		if same = same && o.exits[i].meaning != (meaning{}) && len(o.exits[i].behind) == 0; !same {
+			break
+		}
+		key[i] = o.exits[i].meaning
+	}
+	if same {
+		if seen, ok := d.seen[key]; ok {
+			return seen
+		}
+	}
+	found.ends, found.all = endingsOf(o, false)
+	if same {
+		if d.seen == nil {
+			d.seen = make(map[[mostSeen]meaning]seenEndings)
+		}
+		d.seen[key] = found
+	}
+	return found
 }
 
 // Covers shows that a taint covers a label, if it can do so without the prover: then [AtLeast] allows

@@ -27,7 +27,7 @@ var taints = []string{
 // covers asks an evaluator, and the prover for what it should have said.
 func covers(state State, taint, data *Policy) (quick bool, conditions []Condition, slow Decision) {
 	label := data.Label("x")
-	assumed, demanded := Assume(state, taint.Label("task")), Demand(label)
+	assumed, demanded := Assume(state, taint.Label("task")), new(Demands).Of(label)
 	conditions, quick = NewEvaluator(state).Covers(&assumed, &demanded, nil)
 	return quick, sortConditions(conditions), AtLeast(taint.Label("task"), label, state, Environment{Now: noon, Bulk: true})
 }
@@ -127,7 +127,7 @@ func TestCovers(t *testing.T) {
 func TestCoversLeavesJoinedLabels(t *testing.T) {
 	state := StateOf(NewFactBase(), NewConduitTable())
 	alice, bob := mustLibrary(t, "private", "alice").Label("x"), mustLibrary(t, "private", "bob").Label("y")
-	evaluator, all := NewEvaluator(state), Demand(alice.Join(bob))
+	evaluator, all := NewEvaluator(state), new(Demands).Of(alice.Join(bob))
 	for _, user := range []string{"alice", "bob"} {
 		one := Assume(state, mustBind(t, `read :- sKeyIs("`+user+`").`+never).Label("z"))
 		if _, shown := evaluator.Covers(&one, &all, nil); shown {
@@ -136,5 +136,21 @@ func TestCoversLeavesJoinedLabels(t *testing.T) {
 	}
 	if _, shown := evaluator.Covers(new(Assumed), new(Demanded), nil); shown {
 		t.Error("nothing covers nothing")
+	}
+}
+
+// What is remembered of one label's exits is not taken for those of another.
+func TestDemandsOfOtherExits(t *testing.T) {
+	named := ` declassify :- isAsRestrictive(read, this.read) until cNameIs(this).`
+	var together Demands
+	for range 2 {
+		for _, exits := range []string{untilDescriptor, untilLater, never, untilRemains, untilResults, named,
+			untilDescriptor + untilLater, untilDescriptor + named, untilLater + untilRemains} {
+			label := mustBind(t, `read :- sKeyIs("a").`+exits).Label("x")
+			got, want := together.Of(label), new(Demands).Of(label)
+			if got.ends != want.ends || got.closed != want.closed {
+				t.Errorf("%s: other exits are remembered", exits)
+			}
+		}
 	}
 }

@@ -111,12 +111,13 @@ func newTargets(state *catalog.State) *targets {
 
 // prepare prepares the classes of a set. It is not safe for concurrent use, but get is.
 func (t *targets) prepare(set string) {
+	var demands policy.Demands
 	for _, class := range t.state.ClassesOf(set) {
 		if t.byClass[class] != nil {
 			continue
 		}
 		if to := newTarget(t.state, class); to != nil {
-			to.demanded = policy.Demand(to.label)
+			to.demanded = demands.Of(to.label)
 			t.byClass[class] = to
 		}
 	}
