@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -170,7 +169,7 @@ open_socket(struct supervisor *s, struct session *session)
 {
 	int ends[2];
 
-	if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce) ||
+	if (transfers_draw_nonce(&s->slot[session->slot], session->nonce) != 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
 	if (worker_messages_watch(s, session, ends[0]) != 0) {

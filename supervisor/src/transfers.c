@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "channels.h"
@@ -18,6 +19,7 @@
 #define DRAINED_MAX 4096   /* more than a channel holds */
 #define QUERIES_AHEAD 1024 /* queries in a row that nobody answers */
 #define QUERY_TIME (MILLISECOND / 100) /* a worker that reads the channel itself asks no faster */
+#define APART (UINT32_C(1) << 28)      /* numbers of two sessions in a row; they have 30 bits */
 
 /* A record of a channel, with room to see that it is too long. */
 struct arrival {
@@ -293,6 +295,19 @@ transfers_watch(struct end *end, struct session *session, int descriptor)
 	end->channel.owner = session;
 	end->channel.ready = channel_ready;
 	return loop_watch(&end->channel, descriptor, EPOLLIN | EPOLLRDHUP);
+}
+
+int
+transfers_draw_nonce(struct slot *slot, uint8_t nonce[SHAI_NONCE_SIZE])
+{
+	const uint32_t former = slot->first_query;
+
+	do {
+		if (getrandom(nonce, SHAI_NONCE_SIZE, 0) != SHAI_NONCE_SIZE)
+			return -1;
+		slot->first_query = shai_first_query(nonce);
+	} while (slot->first_query - former < APART || former - slot->first_query < APART);
+	return 0;
 }
 
 void

@@ -263,6 +263,29 @@ a_late_answer_is_not_passed_on(void **state)
 	close(client.socket);
 }
 
+/* Else a late answer could by chance be one to the next session. */
+static void
+sessions_of_a_slot_have_numbers_far_apart(void **state)
+{
+	const uint32_t apart = UINT32_C(1) << 28;
+	struct client client;
+	uint32_t former, next;
+
+	(void)state;
+	start(SHAI_MODE_SHAI);
+	client = client_begin(&h);
+	for (int i = 0; i < 40; i++) {
+		former = query_of(&client, 0);
+		client_leave(&client);
+		if (i == 0)
+			(void)harness_compare(&h, true);
+		client = client_begin(&h);
+		next = query_of(&client, 0);
+		assert_true(next - former >= apart && former - next >= apart);
+	}
+	close(client.socket);
+}
+
 /* The other end of its channel does not wait for ever. */
 static void
 a_worker_that_does_not_read_is_ended(void **state)
@@ -356,6 +379,7 @@ main(void)
 	    TEST(the_channel_of_a_worker_that_ends_is_read),
 	    TEST(records_that_a_worker_lets_lie_are_passed_on),
 	    TEST(a_late_answer_is_not_passed_on),
+	    TEST(sessions_of_a_slot_have_numbers_far_apart),
 	    TEST(a_worker_that_does_not_read_is_ended),
 	    TEST(the_channel_of_a_worker_that_waits_is_read),
 	    TEST(a_worker_without_grant_passes_nothing_on),
