@@ -30,7 +30,8 @@ type footprint struct {
 
 // footprintOf keeps the conditions that a change of state can break. It drops
 // predictions, which define the instance, and conditions on the conduit's own name, which
-// define the class: a conduit for which they change moves to another class.
+// define the class: a conduit for which they change moves to another class. With own "", none
+// does.
 func footprintOf(conditions []policy.Condition, own string) footprint {
 	f := footprint{until: never}
 	var buffer [4]policy.Value
@@ -39,7 +40,7 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged, policy.FactPresentAt,
 			policy.FactsUnchangedAt:
 			values := condition.Tuple.AppendValues(buffer[:0])
-			if condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
+			if own == "" || condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
 				f.hashes = append(f.hashes, hashCondition(condition, values))
 			}
 		case policy.ConduitExists, policy.ConduitPolicyIs:

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"fmt"
 	"testing"
 
 	"shai.dev/monitor/internal/catalog"
@@ -64,5 +65,41 @@ func TestExitsDoNotAskForTheNameOfAClass(t *testing.T) {
 		if got.Allowed != isKnown {
 			t.Errorf("%s: allowed %v: %s", text, got.Allowed, got.Reason)
 		}
+	}
+}
+
+// A fact with an empty text is a fact like others: what it opens to a document of its own class, and to a
+// conduit without a class, is closed without it.
+func TestFactsWithEmptyTexts(t *testing.T) {
+	plan, c := onePolicy(t, `read :- sKeyIs(K), concat(N, "list-of", this), neq(N, K), "open" says to(K, "").
+		`+exit, "/d/a/1", "/d/a/2")
+	plan.Sets = append(plan.Sets, Set{Name: "pipe", Catalog: "one/pipe", Kind: policy.PipeConduit,
+		Policy: &catalog.Reference{Policy: "documents"}, From: "indexer", To: "worker"})
+	plan.Tasks[1].Reads = append(plan.Tasks[1].Reads, "pipe")
+	opening := fact("open", "to", "a", "")
+	if _, err := addFacts(c, opening); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, plan, c)
+	opened := canonical(r)
+	change, err := removeFacts(c, opening)
+	r, _ = follow(t, r, change, err)
+	full := canonical(run(t, plan, c))
+	if canonical(r) != full || full == opened {
+		t.Errorf("with the fact\n%s\nfollowed\n%s\nfull run without it\n%s", opened, canonical(r), full)
+	}
+}
+
+// What facts say of the name that stands for a class is about none of its documents. Members of sets that are fetched
+// can be any bytes.
+func TestFactsAboutNoDocument(t *testing.T) {
+	plan, c := onePolicy(t, `read :- sKeyIs(_K), "open" says to(this). `+exit, "/d/a/1", "/d/b/1")
+	class := classNamed(t, c, "/d/a/1")
+	before := run(t, plan, c)
+	change, err := addFacts(c, fact("open", "to", fmt.Sprint(standIn, class)))
+	followed, _ := follow(t, before, change, err)
+	want := canonical(before)
+	if full := canonical(run(t, plan, c)); full != want || canonical(followed) != want {
+		t.Errorf("before\n%s\nfollowed\n%s\nfull run\n%s", want, canonical(followed), full)
 	}
 }

@@ -140,18 +140,28 @@ func newTarget(state *catalog.State, class uint32) *target {
 	if info.Class == nil || info.Policy == nil {
 		return nil
 	}
-	name := standIn + strconv.FormatUint(uint64(class), 10)
-	if info.Own != "" || len(info.Mentions) > 0 {
-		var ok bool
-		if name, ok = state.Name(info.Representative); !ok {
-			return nil
-		}
+	if info.Own == "" && len(info.Mentions) == 0 {
+		return newTargetNamed(info, standInFor(class, state.FactIndex()))
+	}
+	name, ok := state.Name(info.Representative)
+	if !ok {
+		return nil
 	}
 	return newTargetNamed(info, name)
 }
 
 // standIn begins the name under which a class is decided that needs none.
 const standIn = "\x00class "
+
+// standInFor returns such a name that no fact contains. Facts can contain any bytes, such as members of a set
+// that is fetched from Redis.
+func standInFor(class uint32, facts *policy.FactIndex) string {
+	name := standIn + strconv.FormatUint(uint64(class), 10)
+	for facts.IsMentioned(policy.String(name)) {
+		name += "'"
+	}
+	return name
+}
 
 func newTargetNamed(info catalog.ClassInfo, name string) *target {
 	conduit := policy.Conduit{ID: int64(info.Representative), Name: name, Kind: info.Kind, Internal: info.Internal,
