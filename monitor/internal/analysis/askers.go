@@ -41,12 +41,19 @@ func (c *cohort) searchClasses() {
 			classes := e.state.CountOfPolicy(set.Catalog, name)
 			template := e.state.Template(name)
 			if template == nil || len(template.Parameters()) == 0 || classes <= fewClasses && !e.search ||
-				classes > count*classesPerInstance {
+				classes > count*classesPerInstance || begins(template.Dependencies()) {
 				continue
 			}
 			c.searched[setPolicy{set.Name, name}] = c.searchClassesOf(askers, e.classesOfPolicy(set.Catalog, name))
 		}
 	}
+}
+
+// begins reports whether time can give reads. From which instant on it does is found with the candidates of an
+// instance, also if it has none of the classes. It has to be the same whichever way they are searched: shards make
+// the result of an undivided run.
+func begins(uses policy.Dependencies) bool {
+	return uses.Read.Clock || uses.Read.Compares || uses.Update.Clock || uses.Update.Compares
 }
 
 // taintsFor returns the taints of named subjects that read a set, nil for others, and their number.

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
 )
 
 // shards runs a plan in several shards.
@@ -185,5 +186,37 @@ func TestParseShard(t *testing.T) {
 		if _, err := ParseShard(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
+	}
+}
+
+// Shards search for candidates in another way than a whole population. They find the same instants at which time
+// may give accesses.
+func TestShardsOfPoliciesWithAClock(t *testing.T) {
+	var documents []string
+	var facts []policy.Fact
+	for i := range fewInstances + 20 {
+		user := userName(i)
+		facts = append(facts, fact("population", "home", user, "de"))
+		if i <= fewClasses {
+			documents = append(documents, "/d/"+user+"/1")
+		}
+	}
+	plan, c := onePolicy(t, `policy documents(owner) { read :- sKeyIs(owner), timeIs(T), ge(T, 2018-01-01T00:00:00Z). `+exit+` }`,
+		documents...)
+	if _, err := addFacts(c, facts...); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Run(t.Context(), plan, c.State(), Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, _, err := Merge(shards(t, plan, c.State(), 2))
+	if err != nil || !bytes.Equal(merged, whole.Encode()) {
+		t.Errorf("shards make another result: %v", err)
+	}
+	at := 0
+	pick := func(n int) int { at++; return n - at }
+	if _, err := Import(t.Context(), whole.Encode(), plan, c.State(), pick, Options{Now: now}); err != nil {
+		t.Errorf("a run's result is refused: %v", err)
 	}
 }
