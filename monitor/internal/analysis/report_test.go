@@ -128,6 +128,7 @@ func TestWarnings(t *testing.T) {
 		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1},
 			"indexer may write nothing of index: only task/index-follower "},
 		{"on trial", others, catalog.Audit, Tally{Expected: 1, Refused: 1}, ""},
+		{"on trial, and users are told", others, catalog.Warn, Tally{Expected: 1, Refused: 1}, ""},
 		{"it depends on the address", address, catalog.Enforce, Tally{Expected: 1, Undecided: 1}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,9 +139,12 @@ func TestWarnings(t *testing.T) {
 			if writes.Tally != test.tally {
 				t.Errorf("%+v, want %+v", writes.Tally, test.tally)
 			}
-			causes := slices.Concat(writes.RefusedBecause, writes.UndecidedBecause)
+			causes, mode := slices.Concat(writes.RefusedBecause, writes.UndecidedBecause), test.mode
+			if mode == catalog.Enforce {
+				mode = ""
+			}
 			if len(causes) != 1 || causes[0].Policy != "index" || causes[0].Instance != "indexer" ||
-				(causes[0].Mode != "") != (test.mode != catalog.Enforce) {
+				causes[0].Mode != mode {
 				t.Errorf("causes: %+v", causes)
 			}
 			switch {
