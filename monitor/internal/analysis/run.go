@@ -85,8 +85,8 @@ func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options)
 
 // RunActive analyses the given instances, and those of tasks without parameters. If the
 // earlier result is of the same state, it keeps what that result says about the others.
-// Otherwise it drops the others, and their accesses are decided when they happen. earlier
-// may be nil.
+// Otherwise it drops the others, and their accesses are decided when they happen. What the earlier
+// result has left to Continue is left still. earlier may be nil.
 func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []Instance, earlier *Result,
 	options Options) (*Result, error) {
 	some := slices.Clone(active)
@@ -101,6 +101,11 @@ func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []I
 	if err != nil || earlier == nil || earlier.plan != plan || !earlier.Current(state) {
 		return result, err
 	}
+	if at, ok := earlier.NextExpiry(); ok && !at.After(options.Now) {
+		if earlier, _, err = earlier.Expire(ctx, options); err != nil {
+			return nil, err
+		}
+	}
 	all := slices.Clone(result.instances)
 	for _, c := range earlier.instances {
 		if _, again := result.find(c.Instance); !again {
@@ -108,7 +113,9 @@ func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []I
 		}
 	}
 	slices.SortFunc(all, func(a, b *Capabilities) int { return a.Instance.compare(b.Instance) })
-	return newResult(plan, state, options.Now, all), nil
+	result = newResult(plan, state, options.Now, all)
+	result.questions = slices.Clone(earlier.questions)
+	return result, nil
 }
 
 func runInstances(ctx context.Context, e *engine, instances []Instance, options Options) (*Result, error) {

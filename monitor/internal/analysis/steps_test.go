@@ -239,6 +239,38 @@ func TestManyWindowsPass(t *testing.T) {
 	expect("before the windows")
 }
 
+// What an active run keeps goes on as before: what time has given meanwhile is found, and what was left is.
+func TestRunActiveGoesOn(t *testing.T) {
+	plan, c := timed(t)
+	r, later := run(t, plan, c), Options{Now: now.Add(36 * time.Hour)}
+	r, err := RunActive(t.Context(), plan, c.State(), nil, r, later)
+	if at, ok := r.NextExpiry(); err == nil && ok && !at.After(later.Now) {
+		r, _, err = r.Expire(t.Context(), later)
+	}
+	full, failed := Run(t.Context(), plan, c.State(), later)
+	if err != nil || failed != nil || canonical(r) != canonical(full) {
+		t.Errorf("after some time\n%s\nfull run (%v, %v)\n%s", canonical(r), err, failed, canonical(full))
+	}
+	plan, c, _ = shifts(t)
+	if _, err := addFacts(c, fact("list", "open-to", "b")); err != nil {
+		t.Fatal(err)
+	}
+	r = run(t, plan, c)
+	at, _ := r.NextExpiry()
+	later = Options{Now: at, Limit: 1}
+	if r, _, err = r.Expire(t.Context(), later); err != nil || !r.Pending() {
+		t.Fatalf("nothing is left: this test is about nothing (%v)", err)
+	}
+	r, err = RunActive(t.Context(), plan, c.State(), nil, r, later)
+	for err == nil && r.Pending() {
+		r, _, err = r.Continue(t.Context(), later)
+	}
+	full, failed = Run(t.Context(), plan, c.State(), later)
+	if err != nil || failed != nil || canonical(r) != canonical(full) {
+		t.Errorf("of what was left\n%s\nfull run (%v, %v)\n%s", canonical(r), err, failed, canonical(full))
+	}
+}
+
 // What an instance has learnt is decided on with all else of it: when it is new, when everything of it is asked
 // again, and when a fact gives it more.
 func TestLearntAccessesOfNewInstances(t *testing.T) {
