@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -33,11 +34,14 @@ func (v *supervised) lastTold(instance string) *capabilitySet {
 	return v.told[instance].holds
 }
 
-// formerSet is one that the supervisor was told of before another one of its instance.
+// formerSet is one that the supervisor was told of before another one of its instance, which has less.
 type formerSet struct {
 	holds *capabilitySet
-	fence uint64 // the last one before the other was told: with the next, all bindings to this one are reported
+	fence uint64 // the last one before the other was sent: with the next, all bindings to this one are reported
 }
+
+// unsent stands for that fence until the other set is sent: one that comes first ends nothing.
+const unsent = math.MaxUint64
 
 // boundSet returns the set to which a binding to an instance, which is reported now, can have been: the last one
 // that the supervisor was told of or, while bindings from before can be reported, one of those that has all of the
@@ -56,6 +60,26 @@ func (v *supervised) boundSet(instance string) *capabilitySet {
 		}
 	}
 	return holds
+}
+
+// keepFormer keeps the set that the supervisor was told of before, if that has something that the new one has
+// not. Others need not be kept, and with sets that only grow there may be no fence for long. Called with mu held.
+func (v *supervised) keepFormer(holds *capabilitySet) {
+	instance := holds.subject.Instance
+	if before := v.told[instance]; before.holds != nil && !before.ended && before.holds.exceeds(holds) {
+		v.former[instance] = append(v.former[instance], formerSet{before.holds, unsent})
+	}
+}
+
+// sentInstead notes that the set that follows the former ones of an instance is sent.
+func (v *supervised) sentInstead(instance string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.former[instance] {
+		if former := &v.former[instance][i]; former.fence == unsent {
+			former.fence = v.last
+		}
+	}
 }
 
 // dropFormer drops the sets to which all bindings are reported when a fence was passed. Called with mu held.
@@ -167,12 +191,11 @@ func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 			v.forget(key)
 		}
 		v.current[key] = holds.subject.Instance
-		if before := v.told[holds.subject.Instance]; before.holds != nil && before.holds != holds && !before.ended {
-			v.former[holds.subject.Instance] = append(v.former[holds.subject.Instance], formerSet{before.holds, v.last})
-		}
+		v.keepFormer(holds)
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
 		v.mu.Unlock()
 		err = v.to.Send(record)
+		v.sentInstead(holds.subject.Instance)
 		ofOne = errors.Is(err, supervision.ErrNotEncoded)
 	}
 	if err != nil {

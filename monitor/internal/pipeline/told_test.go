@@ -6,12 +6,15 @@ package pipeline
 
 import (
 	"errors"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/wire"
 )
@@ -155,6 +158,61 @@ func TestLateBindingsKeepTheFormerSet(t *testing.T) {
 	p.EndStale([]uint32{diary})
 	if told := to.Since(); !slices.Contains(told, "end 7") {
 		t.Errorf("the supervisor was told %q", told)
+	}
+}
+
+// fencing passes a fence between the note that a supervisor is told of a set and the record of it, and binds a
+// session to the former set then.
+type fencing struct {
+	sandbox.Supervisor
+	v *supervised
+}
+
+func (f fencing) Send(record supervision.Record, files ...*os.File) error {
+	if _, is := record.(supervision.Set); is {
+		f.v.fence()
+		bindIn(f.v, 7, wire.ModeShai, "bob", "worker(bob, de)")
+	}
+	return f.Supervisor.Send(record, files...)
+}
+
+// A fence that is sent before a set ends nothing of what is known of the former one.
+func TestFencesBeforeASetKeepTheFormerOne(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	former := p.setOf("worker(bob, de)")
+	smaller := anotherLike(former)
+	smaller.classes = former.classes[:len(former.classes)-1]
+	v.to = fencing{to, v}
+	p.feeding.Lock()
+	p.must(v.tellSet(smaller, 0))
+	p.feeding.Unlock()
+	if got := v.session(7).bound(); got != former {
+		t.Errorf("a session that was bound before the supervisor was told has the set %p; want %p", got, former)
+	}
+	v.to = to
+	p.Fence()
+	bindIn(v, 8, wire.ModeShai, "bob", "worker(bob, de)")
+	if got := v.session(8).bound(); got != smaller {
+		t.Errorf("after a fence, a session has the set %p; want %p", got, smaller)
+	}
+}
+
+// While documents come and nothing is lost, sets grow without a fence: the former ones are not kept.
+func TestSetsThatGrowAreNotKept(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, _ := superviseBare(t, p)
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	for last := range uint32(9) {
+		grown := anotherLike(p.setOf("worker(bob, de)"))
+		grown.classes = append(slices.Clone(grown.classes), slices.Repeat([]uint32{math.MaxUint32}, int(last))...)
+		p.must(v.tellSet(grown, 0))
+	}
+	if kept := len(v.former["worker(bob, de)"]); kept > 0 {
+		t.Errorf("%d former sets are kept", kept)
 	}
 }
 
