@@ -2,13 +2,25 @@
 
 package policy
 
-import "unique"
+import (
+	"sync/atomic"
+	"unique"
+)
+
+// membersOfAll and membersPerTaint are how many members of sets are looked at for taints. It takes some
+// nanoseconds for each.
+const (
+	membersOfAll    = 1 << 20
+	membersPerTaint = 1 << 14
+)
 
 // Askers finds those of many taints that a label may be covered by: it goes from the label's facts
 // to the names in them, as [Template.Candidates] goes from a name to labels. That suits a population,
-// in which most names and most labels are asked about. It is immutable and safe for concurrent use.
+// in which most names and most labels are asked about. It is safe for concurrent use.
 type Askers struct {
 	index *FactIndex
+	// left are the members of sets that may still be looked at. With large sets the other way takes less time.
+	left atomic.Int64
 	// Taints are chained by the name that they demand; a link is one more than the taint's number.
 	byName map[unique.Handle[string]]uint32
 	byID   []uint32 // the same by the name's number in the index
@@ -22,8 +34,9 @@ func NewAskers(state State, taints []*Assumed) *Askers {
 	if index == nil {
 		return nil
 	}
-	a := &Askers{index, make(map[unique.Handle[string]]uint32), make([]uint32, index.values.length),
-		make([]uint32, len(taints))}
+	a := &Askers{index: index, byName: make(map[unique.Handle[string]]uint32),
+		byID: make([]uint32, index.values.length), next: make([]uint32, len(taints))}
+	a.left.Store(membersOfAll + membersPerTaint*int64(len(taints)))
 	for i, taint := range taints {
 		name := taint.Principal()
 		if name == "" {
@@ -76,17 +89,19 @@ func (a *Askers) ofClause(code []instruction, yield func(taint int)) bool {
 		case c.op == opKey && c.tested.kind == operandBind:
 			reader = c.tested.slot
 		case c.op == opSays && c.single && c.fixed && c.tested.kind == operandSlot && c.tested.slot == reader:
-			a.ofSet(a.index.group(c.conduit.value.text, c.relation, 1, false), yield)
-			return true
+			return a.ofSet(a.index.group(c.conduit.value.text, c.relation, 1, false), yield)
 		}
 	}
 	return false
 }
 
 // ofSet does it for the members of a set; nil is the empty one.
-func (a *Askers) ofSet(set *factGroup, yield func(taint int)) {
+func (a *Askers) ofSet(set *factGroup, yield func(taint int)) bool {
 	if set == nil {
-		return
+		return true
+	}
+	if a.left.Add(-int64(set.count)) < 0 {
+		return false
 	}
 	for _, chunk := range set.rows.chunks {
 		for at := 0; at < len(chunk); at += set.rows.width {
@@ -95,6 +110,7 @@ func (a *Askers) ofSet(set *factGroup, yield func(taint int)) {
 			}
 		}
 	}
+	return true
 }
 
 func (a *Askers) chain(link uint32, yield func(taint int)) {

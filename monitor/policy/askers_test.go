@@ -84,6 +84,14 @@ func TestAskers(t *testing.T) {
 			t.Errorf("%s: found %v, complete: %v; want %v", test.policy, found, complete, test.want)
 		}
 	}
+	label := new(Demands).Of(mustBindTemplate(t, policies["friends"], "bob").Label("/corpus/1.txt"))
+	for left, want := range map[int64]bool{2: true, 1: false} {
+		askers := NewAskers(state, taints)
+		askers.left.Store(left)
+		if complete := askers.Of(&label, func(int) {}); complete != want {
+			t.Errorf("with %d members of sets to look at: %v", left, complete)
+		}
+	}
 	if NewAskers(StateOf(baseOf(nil), NewConduitTable()), taints) != nil {
 		t.Error("taints are found in facts without an index")
 	}

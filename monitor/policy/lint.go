@@ -209,7 +209,7 @@ func (l *linter) kept() {
 		if clause.head == declassifyRule {
 			l.report(SeverityWarning, CodeNotKept, clause.rangeOf(),
 				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true",
-				"the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody")
+				"the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for others, too")
 			return
 		}
 	}

@@ -95,13 +95,13 @@ func TestLint(t *testing.T) {
 		{`policy p { deny :- sKeyIs("a"). }`, "error syntax 1:12-1:16 unexpected `deny`, expected a rule: `read`, `update` or `declassify`; " + nothingDenies},
 		{`policy p(write) { read :- sKeyIs(K), write says note(K). }`, ""},
 		{`read :- sKeyIs("a"). declassify :- true.`,
-			"warning read-not-kept 1:22-1:41 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+			"warning read-not-kept 1:22-1:41 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for others, too; " +
 				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
 		{`policy p(owner) includes library/private(owner) { declassify :- true. }`,
-			"warning read-not-kept 1:51-1:70 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+			"warning read-not-kept 1:51-1:70 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for others, too; " +
 				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
 		{`read :- sKeyIs("a"). update :- sKeyIs("b"). declassify :- isAsRestrictive(read, this.update).`,
-			"warning read-not-kept 1:45-1:94 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for anybody; " +
+			"warning read-not-kept 1:45-1:94 the read rule restricts nobody: the declassify rule does not keep it, so tasks may read the data for others, too; " +
 				"write isAsRestrictive(read, this.read), perhaps with until, or say that anybody may read: read :- true"},
 		{`read :- true. declassify :- true.`, ""},
 		{`read :- sKeyIs("a"). declassify :- isAsRestrictive(read, this.read), isAsRestrictive(read, this.update).`, ""},

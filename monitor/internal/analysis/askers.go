@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"context"
 	"slices"
 
 	"shai.dev/monitor/policy"
@@ -19,14 +20,19 @@ type setPolicy struct{ set, policy string }
 // searched for one instance.
 const classesPerInstance = 64
 
+// fewFound is a number of candidates that takes no memory worth a thought.
+const fewFound = 1 << 16
+
 // searchClasses finds candidates from the classes of those policies that allow this, and notes
-// which ones these are. It finds them for subjects that are named.
-func (c *cohort) searchClasses() {
+// which ones these are. It finds them for subjects that are named. It ends early with ctx.
+func (c *cohort) searchClasses(ctx context.Context) {
 	e := c.engine
 	if e.waive != nil {
 		return // labels do not tell then what can be read
 	}
 	c.searched = make(map[setPolicy]bool)
+	// With more than wide for each instance, each searches by itself, and is analysed at once: a bound for memory.
+	left := max(fewFound, len(c.subjects)*c.wide)
 	for i := range e.plan.Sets {
 		set := &e.plan.Sets[i]
 		taints, count := c.taintsFor(set)
@@ -44,7 +50,12 @@ func (c *cohort) searchClasses() {
 				classes > count*classesPerInstance || begins(template.Dependencies()) {
 				continue
 			}
-			c.searched[setPolicy{set.Name, name}] = c.searchClassesOf(askers, e.classesOfPolicy(set.Catalog, name))
+			found := c.searchClassesOf(ctx, askers, e.classesOfPolicy(set.Catalog, name), left)
+			for _, one := range found {
+				c.candidates[one.instance] = append(c.candidates[one.instance], one.class)
+			}
+			left -= len(found)
+			c.searched[setPolicy{set.Name, name}] = found != nil
 		}
 	}
 }
@@ -75,24 +86,24 @@ func (s *subject) isNamed() bool {
 		s.session.Principal == s.assumed.Principal()
 }
 
-// searchClassesOf adds the classes to the candidates of those who may be able to read them, and
-// returns true, or adds nothing if one of the classes does not tell.
-func (c *cohort) searchClassesOf(askers *policy.Askers, classes []uint32) bool {
-	type pair struct{ instance, class uint32 }
-	var pairs []pair
+// candidate is a class that an instance may be able to read.
+type candidate struct{ instance, class uint32 }
+
+// searchClassesOf returns the classes with those who may be able to read them. It returns nil if one of the
+// classes does not tell, if there are more than most, or if ctx has ended.
+func (c *cohort) searchClassesOf(ctx context.Context, askers *policy.Askers, classes []uint32, most int) []candidate {
+	found := []candidate{}
 	for _, class := range classes {
 		to := c.engine.targets.get(class)
 		if to == nil {
 			continue // nobody can have access to it
 		}
-		if !askers.Of(&to.demanded, func(taint int) {
-			pairs = append(pairs, pair{uint32(taint), class}) //nolint:gosec // a cohort's
-		}) {
-			return false
+		told := askers.Of(&to.demanded, func(taint int) {
+			found = append(found, candidate{uint32(taint), class}) //nolint:gosec // a cohort's
+		})
+		if !told || len(found) > most || ctx.Err() != nil {
+			return nil
 		}
 	}
-	for _, found := range pairs {
-		c.candidates[found.instance] = append(c.candidates[found.instance], found.class)
-	}
-	return true
+	return found
 }

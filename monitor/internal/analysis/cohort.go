@@ -67,7 +67,7 @@ func (e *engine) analyzeCohort(ctx context.Context, instances []Instance, found 
 	if err != nil {
 		return err
 	}
-	c.searchClasses()
+	c.searchClasses(ctx)
 	options.Progress = within(report, 0, half)
 	if err := parallel(ctx, len(instances), options, c.prepare); err != nil {
 		return err
