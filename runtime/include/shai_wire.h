@@ -288,8 +288,8 @@ struct shai_transfer {
 
 /*
  * The number of a session's first query. It has 30 bits, so that numbers stay positive in
- * every language; it is random and far from that of the slot's session before, so that a late
- * answer to that one is not taken for one to this.
+ * every language; it is random, and on Linux far from that of the slot's session before, so that
+ * a late answer to that one is not taken for one to this.
  */
 static inline uint32_t
 shai_first_query(const uint8_t nonce[SHAI_NONCE_SIZE])

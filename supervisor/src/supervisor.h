@@ -101,7 +101,7 @@ struct slot {
 	bool present;
 	uint32_t count;
 	struct end end[SHAI_SLOT_ENDS_MAX];
-	uint32_t first_query;   /* of its latest session */
+	uint32_t first_query;   /* of its latest session with a user */
 	struct keyvalue *store; /* NULL until the first session that needs it */
 	struct source store_socket;
 };

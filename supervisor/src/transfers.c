@@ -301,12 +301,13 @@ int
 transfers_draw_nonce(struct slot *slot, uint8_t nonce[SHAI_NONCE_SIZE])
 {
 	const uint32_t former = slot->first_query;
+	uint32_t next;
 
 	do {
 		if (getrandom(nonce, SHAI_NONCE_SIZE, 0) != SHAI_NONCE_SIZE)
 			return -1;
-		slot->first_query = shai_first_query(nonce);
-	} while (slot->first_query - former < APART || former - slot->first_query < APART);
+		next = shai_first_query(nonce);
+	} while (next - former < APART || former - next < APART);
 	return 0;
 }
 
@@ -315,8 +316,9 @@ transfers_begin(struct session *session)
 {
 	struct slot *slot = &session->supervisor->slot[session->slot];
 
+	slot->first_query = shai_first_query(session->nonce);
 	for (uint32_t i = 0; i < slot->count; i++) {
-		slot->end[i].query = shai_first_query(session->nonce);
+		slot->end[i].query = slot->first_query;
 		slot->end[i].answered = loop_now();
 	}
 }
