@@ -61,7 +61,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     source = Path(arguments[0]).read_bytes() if arguments else sys.stdin.buffer.read()
     sys.argv = arguments or ["-"]
-    exec(_compile(source, sys.argv[0], "exec"), sys.modules["__main__"].__dict__)  # noqa: S102 - Ansible's own code
+    code = _compile(source, sys.argv[0], "exec", dont_inherit=True)  # not this file's __future__
+    exec(code, sys.modules["__main__"].__dict__)  # noqa: S102 - Ansible's own code
 
 
 if __name__ == "__main__":

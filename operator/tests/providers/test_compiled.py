@@ -43,6 +43,12 @@ def test_a_module_runs_as_it_would_have(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
+def test_a_module_is_compiled_by_its_own_rules(tmp_path: Path) -> None:
+    """Not by those of the interpreter's file, for which annotations are texts."""
+    (tmp_path / "annotated.py").write_text("def f(x: int): pass\nprint(f.__annotations__['x'] is int)\n")
+    assert ran(tmp_path, str(tmp_path / "annotated.py")).stdout == "True\n"
+
+
 def test_what_was_compiled_is_kept_where_only_its_user_writes(tmp_path: Path) -> None:
     ran(tmp_path)
     (file,) = (tmp_path / "kept").iterdir()
