@@ -14,6 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/waiting"
@@ -146,6 +147,32 @@ func TestTuplesThatComeDuringASession(t *testing.T) {
 	if err != nil || !strings.HasPrefix(answer, "error EACCES") ||
 		len(s.recordsThat("it could be written to history:alice/de")) == 0 {
 		t.Errorf("it reads what it could write to her history: %q, %v", answer, err)
+	}
+}
+
+// What a session that was not foreseen got while the set of its instance was made, which has no tuples, it loses
+// when that comes into force.
+func TestTuplesThatASessionGetsMeanwhileAreTaken(t *testing.T) {
+	s := newStack(t)
+	s.options.NoLearning = true // carol's instance is not expected
+	s.startKeyValue()
+	s.principal("alice", "de")
+	s.principal("carol", "")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
+	s.start()
+	m := s.monitor
+	p, instance := m.pipelines["probe"], analysis.Instance{Task: "worker", Arguments: []string{"carol", "de"}}
+	made := p.Prepare(m.state(), []analysis.Affected{{Instance: instance, After: &analysis.Capabilities{Instance: instance}}})
+	carol := s.login("carol", "127.0.1.1")
+	if answer := carol.must("get profile:carol"); answer != "reply $-1" {
+		t.Fatalf("carol does not read her profile: %s", answer)
+	}
+	m.services.Binding.Lock()
+	_, err := p.Replace(made)
+	m.services.Binding.Unlock()
+	s.must(err)
+	if answer := carol.must("get profile:carol"); !strings.HasPrefix(answer, "reply -NOPERM") {
+		t.Errorf("carol reads a profile that her instance may not read: %s", answer)
 	}
 }
 

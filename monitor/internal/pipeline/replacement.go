@@ -81,7 +81,7 @@ func (p *Pipeline) installAgain(r *Replacement) error {
 		return nil
 	}
 	for _, holds := range r.sets {
-		if holds == nil || holds.keyValue == "" {
+		if holds == nil {
 			continue
 		}
 		if err := p.installUser(r.state, holds); err != nil {
