@@ -18,6 +18,7 @@ func onePolicy(t testing.TB, text string, documents ...string) (*Plan, *catalog.
 	bundle := catalog.Bundle{Hash: "one", Policies: []catalog.PolicyText{
 		{Name: "closed", File: "closed", Text: `policy closed { ` + exit + ` }`},
 		{Name: "documents", File: "documents", Text: text},
+		{Name: "free", File: "free", Text: `policy free { declassify :- true. }`},
 		{Name: "worker", File: "worker", Text: `policy worker(user, region) { read :- sKeyIs(user), sRegionIs(region). ` +
 			exit + ` }`},
 	}}
@@ -90,6 +91,7 @@ func TestChangesFollowThePolicyAndNotItsText(t *testing.T) {
 				text += "\n" + exit
 			}
 			plan, c := onePolicy(t, text, "/d/a/1", "/d/b/1")
+			alsoElsewhere(plan, c)
 			if _, err := addFacts(c, fact("all", "one", "a"), fact("list", "open-to", "z")); err != nil {
 				t.Fatal(err)
 			}
@@ -113,6 +115,21 @@ func TestChangesFollowThePolicyAndNotItsText(t *testing.T) {
 				t.Error("no step changes anything: the case shows nothing")
 			}
 		})
+	}
+}
+
+// alsoElsewhere puts the policy on a pipe, too, and makes it the taint of a further task.
+func alsoElsewhere(plan *Plan, c *catalog.Catalog) {
+	reference := catalog.Reference{Policy: "documents", Arguments: map[string]string{}}
+	for _, parameter := range c.State().Template("documents").Parameters() {
+		reference.Arguments[parameter] = "a"
+	}
+	plan.Sets = append(plan.Sets, Set{Name: "pipe", Catalog: "one/pipe", Kind: policy.PipeConduit, Policy: &reference,
+		From: "indexer", To: "worker"})
+	both := []string{"documents", "pipe"}
+	plan.Tasks = append(plan.Tasks, Task{Name: "same", Taint: reference})
+	for i := range plan.Tasks {
+		plan.Tasks[i].Reads, plan.Tasks[i].Writes = both, both
 	}
 }
 

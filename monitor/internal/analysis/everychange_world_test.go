@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"shai.dev/monitor/internal/catalog"
@@ -30,6 +31,9 @@ type world struct {
 	data   string        // where the files are
 	log    []policy.Fact // the entries that the log has
 }
+
+// worldNames are those of which facts speak: of documents, and of tuples.
+var worldNames = append(slices.Clone(worldDocuments), "note:a", "note:b")
 
 var worldDocuments = []string{"/one/a/1", "/one/a/2", "/one/b/1", "/two/a/1", "/two/b/1",
 	`/two/c/says # is-blocked(D) { neq(D, "x") }.`}
@@ -161,7 +165,7 @@ func (w *world) derive() {
 func (w *world) fact() policy.Fact {
 	person := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.rt, "person") }
 	region := func() string { return rapid.SampledFrom(regions).Draw(w.rt, "region") }
-	document := func() string { return rapid.SampledFrom(worldDocuments).Draw(w.rt, "document") }
+	document := func() string { return rapid.SampledFrom(worldNames).Draw(w.rt, "document") }
 	instant := func() policy.Value {
 		return policy.Time(now.Add(time.Duration(rapid.IntRange(0, 9).Draw(w.rt, "hours")) * 12 * time.Hour))
 	}
@@ -203,20 +207,29 @@ func (w *world) must(change *catalog.Change, err error) *catalog.Change {
 	return change
 }
 
+// options are those of a step. The runs in it may be in cohorts.
+func (w *world) options() Options {
+	return Options{Now: w.now, Limit: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(w.rt, "limit"), search: true,
+		cohort: rapid.IntRange(0, 3).Draw(w.rt, "cohort"), wide: rapid.IntRange(0, 2).Draw(w.rt, "wide")}
+}
+
 // step makes a change of any kind, and follows it.
 func (w *world) step() (what string) {
-	options := Options{Now: w.now, Limit: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(w.rt, "limit")}
+	options, before, affected := w.options(), w.r, []Affected(nil)
 	var err error
 	switch rapid.IntRange(0, 12).Draw(w.rt, "step") {
 	case 0:
 		_, change, failed := w.c.Register([]string{rapid.SampledFrom(worldDocuments).Draw(w.rt, "document")})
-		w.r, _, err = w.r.Update(w.rt.Context(), w.must(change, failed), options)
+		w.r, affected, err = w.r.Update(w.rt.Context(), w.must(change, failed), options)
 		what = fmt.Sprintf("moved %v, classes %v", change.Moved, change.Classes)
 	case 1:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(w.rt, "hours")) * time.Hour)
 		options.Now = w.now
-		w.r, _, err = w.r.Expire(w.rt.Context(), options)
 		what = fmt.Sprintf("now %v", w.now)
+		if at, ok := w.r.NextExpiry(); ok && !at.After(w.now) { // else nothing expires or begins
+			w.r, affected, err = w.r.Expire(w.rt.Context(), options)
+			what += ", expired"
+		}
 	case 2:
 		at := rapid.IntRange(0, len(w.bundle.Policies)-1).Draw(w.rt, "policy")
 		if name := w.bundle.Policies[at].Name; name != "closed" && name != "worker" {
@@ -224,7 +237,7 @@ func (w *world) step() (what string) {
 		}
 		w.bundle.Hash += "+"
 		change := w.must(w.c.Apply(w.bundle))
-		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 		what = "policy " + w.bundle.Policies[at].Name
 	case 3: // of a task that only writes what it has written
 		choices := [][]string{{"one"}, {"two", "notes"}, {"one", "two", "notes", "pipe"}}
@@ -234,30 +247,53 @@ func (w *world) step() (what string) {
 		task.Reads = rapid.SampledFrom(choices).Draw(w.rt, "reads")
 		w.plan = &plan
 		w.r, err = Run(w.rt.Context(), w.plan, w.c.State(), options)
-		what = "task " + task.Name
+		before, what = w.r, "task "+task.Name
 	case 4:
 		change, chosen := w.choose()
-		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 		what = chosen
 	case 5:
 		change := w.logged()
-		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 		what = fmt.Sprintf("log: added %v, removed %v", change.Added, change.Removed)
 	case 6:
 		if w.files != nil {
 			change, ingested := w.ingest()
-			w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+			w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 			what = ingested
 		}
 	default:
 		change := w.must(w.c.AtOnce().ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
-		w.r, _, err = w.r.Update(w.rt.Context(), change, options)
+		w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 		what = fmt.Sprintf("added %v, removed %v", change.Added, change.Removed)
 	}
 	if err != nil {
 		w.rt.Fatal(err)
 	}
-	return what + fmt.Sprintf(" (limit %d)", options.Limit)
+	w.checkTold(before, affected, what)
+	return what + fmt.Sprintf(" (limit %d, cohorts of %d)", options.Limit, options.cohort)
+}
+
+// checkTold fails if an instance has other accesses than before a step, and the step does not say so.
+func (w *world) checkTold(before *Result, affected []Affected, what string) {
+	was, is := accessesOfAll(before), accessesOfAll(w.r)
+	for _, one := range affected {
+		delete(was, one.Instance.Name())
+		delete(is, one.Instance.Name())
+	}
+	if diff := cmp.Diff(was, is); diff != "" {
+		w.rt.Fatalf("%s: nobody is told of\n%s", what, diff)
+	}
+}
+
+func accessesOfAll(r *Result) map[string]string {
+	all := map[string]string{}
+	for _, c := range r.instances {
+		if len(c.Reads)+len(c.Writes)+len(c.Others) > 0 {
+			all[c.Instance.Name()] = fmt.Sprint(c.Reads, c.Writes, c.Others)
+		}
+	}
+	return all
 }
 
 // choose gives a document the policy that somebody has chosen who may.
@@ -312,10 +348,13 @@ func (w *world) ingest() (change *catalog.Change, what string) {
 
 // finish answers what the limits have left.
 func (w *world) finish() {
-	var err error
 	for w.r.Pending() {
-		if w.r, _, err = w.r.Continue(w.rt.Context(), Options{Now: w.now, Limit: 2}); err != nil {
+		before := w.r
+		next, affected, err := before.Continue(w.rt.Context(), Options{Now: w.now, Limit: 2})
+		if err != nil {
 			w.rt.Fatal(err)
 		}
+		w.r = next
+		w.checkTold(before, affected, "continued")
 	}
 }

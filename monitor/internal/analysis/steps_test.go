@@ -242,6 +242,9 @@ func TestManyWindowsPass(t *testing.T) {
 // What an active run keeps goes on as before: what time has given meanwhile is found, and what was left is.
 func TestRunActiveGoesOn(t *testing.T) {
 	plan, c := timed(t)
+	if _, err := addFacts(c, instants()...); err != nil {
+		t.Fatal(err)
+	}
 	r, later := run(t, plan, c), Options{Now: now.Add(36 * time.Hour)}
 	r, err := RunActive(t.Context(), plan, c.State(), nil, r, later)
 	if at, ok := r.NextExpiry(); err == nil && ok && !at.After(later.Now) {

@@ -17,27 +17,14 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// timed is a pipeline with accesses of every kind: some end, some begin, some write, some are to a pipe.
-func timed(t *testing.T) (*Plan, *catalog.Catalog) {
-	t.Helper()
-	plan, c := onePolicy(t, `read :- sKeyIs("a"), timeIs(T), lt(T, 2017-06-03T00:00:00Z).
-		read :- sKeyIs("b"), timeIs(T), ge(T, 2017-06-02T00:00:00Z).
-		update :- sKeyIs(K), "list" says open-to(K), timeIs(T), lt(T, 2017-06-04T00:00:00Z).
-		`+exit, "/d/a/1")
-	plan.Sets = append(plan.Sets, Set{Name: "pipe", Catalog: "one/pipe", Kind: policy.PipeConduit,
-		Policy: &catalog.Reference{Policy: "documents"}, From: "indexer", To: "worker"})
-	plan.Tasks[0].Taint = catalog.Reference{Policy: "documents"}
-	for i := range plan.Tasks {
-		plan.Tasks[i].Reads, plan.Tasks[i].Writes = []string{"documents", "pipe"}, []string{"documents", "pipe"}
-	}
-	return plan, c
-}
-
 // A stored result is read back with all that it has: what is compared here is not what was encoded.
 func TestStoredResultsAreReadBackWhole(t *testing.T) {
 	plan, c := timed(t)
+	if _, err := addFacts(c, instants()[:6]...); err != nil {
+		t.Fatal(err)
+	}
 	r := run(t, plan, c)
-	change, err := addFacts(c, fact("list", "open-to", "task/indexer"))
+	change, err := addFacts(c, instants()[6:]...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +113,9 @@ func TestWhatIsImported(t *testing.T) {
 		t.Errorf("what was learnt is not kept: %v", err)
 	}
 	timedPlan, timedCatalog := timed(t)
+	if _, err := addFacts(timedCatalog, instants()...); err != nil {
+		t.Fatal(err)
+	}
 	stored := run(t, timedPlan, timedCatalog).Encode()
 	for _, later := range []time.Duration{0, 36 * time.Hour} {
 		imported, err := Import(t.Context(), stored, timedPlan, timedCatalog.State(), anyOf, Options{Now: now.Add(later)})
