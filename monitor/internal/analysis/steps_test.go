@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -324,5 +325,49 @@ func TestLearntClassesVanish(t *testing.T) {
 	r, _ = follow(t, r, change, err)
 	if held, _ := r.Instance(bob); slices.Contains(held.Reads, of) {
 		t.Error("a class without documents is still held")
+	}
+}
+
+// So many questions that they become one lose nobody who is to be asked.
+func TestManyQuestionsBecomeOne(t *testing.T) {
+	plan, c := onePolicy(t, `read :- "list" says open(_). `+exit, "/d/a/1")
+	plan.Sets = append(plan.Sets, Set{Name: "pipe", Catalog: "one/pipe", Kind: policy.PipeConduit, From: "indexer",
+		To: "worker", Policy: &catalog.Reference{Policy: "documents"}})
+	reader := plan.Tasks[1]
+	reader.Name = "reader"
+	plan.Tasks[0], plan.Tasks[1].Reads = reader, []string{"pipe"}
+	for i := range maxQuestions {
+		if _, err := addFacts(c, fact("population", "home", fmt.Sprint("user", i), "de")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, plan, c)
+	for i := 0; len(r.questions) != 1 || r.questions[0].what != askEverything; i++ {
+		change, err := addFacts(c, fact("list", "open", fmt.Sprint(i)))
+		if err != nil || i > 2*maxQuestions {
+			t.Fatalf("questions do not become one: this test is about nothing (%v)", err)
+		}
+		if r, _, err = r.Update(t.Context(), change, Options{Now: now, Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r.Pending() {
+		var err error
+		if r, _, err = r.Continue(t.Context(), Options{Now: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if full := canonical(run(t, plan, c)); canonical(r) != full {
+		t.Errorf("continued\n%s\nfull run\n%s", canonical(r), full)
+	}
+}
+
+// A session that nobody foresaw gets the accesses to conduits without a class that an analysis of its instance finds.
+func TestRunSingles(t *testing.T) {
+	plan, c := village(t)
+	singles, err := RunSingles(plan, c.State(), aliceAbroad, now)
+	whole, failed := RunInstance(plan, c.State(), aliceAbroad, now)
+	if err != nil || failed != nil || !slices.Equal(singles, whole.Others) || len(singles) == 0 {
+		t.Errorf("%v (%v), want %v (%v)", singles, err, whole.Others, failed)
 	}
 }
