@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import random
 import socket
+from collections import deque
 
 _TRIED = 32
 _ANSWER_SECONDS = 5.0
@@ -14,6 +15,8 @@ _BELOW_CLIENTS = range(15000, 30000)
 
 The kernel's own choice (port 0) is one of the clients' ports.
 """
+_given: deque[tuple[str, int]] = deque(maxlen=1000)
+"""What `free_port` has returned last: there may not listen anybody yet when the next is chosen."""
 
 
 def next_closed(host: str, after: int) -> int:
@@ -33,10 +36,13 @@ def next_closed(host: str, after: int) -> int:
 def free_port(host: str = "127.0.0.1") -> int:
     """Return a TCP port of one of this machine's addresses on which nobody listens; OSError if it has no such address.
 
-    The port is not reserved. It is chosen at random, so that two callers hardly ever get the same.
+    The port is not reserved. A process does not get the same again soon, and because it is chosen at random, two
+    processes hardly ever get the same.
     """
     while True:
         port = random.choice(_BELOW_CLIENTS)  # noqa: S311 - not a secret
+        if (host, port) in _given:
+            continue
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             try:
                 probe.bind((host, port))
@@ -44,4 +50,5 @@ def free_port(host: str = "127.0.0.1") -> int:
                 if error.errno != errno.EADDRINUSE:
                     raise
             else:
+                _given.append((host, port))
                 return port

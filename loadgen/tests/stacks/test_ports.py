@@ -23,12 +23,19 @@ def test_no_client_gets_the_port_before_its_server_listens(host: str) -> None:
 
 
 def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = free_port()
-    free = next(port for port in iter(free_port, None) if port != taken)
+    taken, free = free_port("127.0.0.2"), free_port("127.0.0.3")
     with socket.create_server(("127.0.0.1", taken)):
         choices = iter([taken, free])
         monkeypatch.setattr(random, "choice", lambda _: next(choices))
         assert free_port() == free
+
+
+def test_a_port_that_was_given_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two servers that are about to start, one would find it taken."""
+    first, second = free_port("127.0.0.2"), free_port("127.0.0.3")
+    choices = iter([first, first, second])
+    monkeypatch.setattr(random, "choice", lambda _: next(choices))
+    assert [free_port(), free_port()] == [first, second]
 
 
 def test_an_address_of_another_machine_is_an_error() -> None:

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -73,13 +74,20 @@ func Runtimes(probe string) runtimeroot.Named {
 	}
 }
 
-// FreeAddress returns an address on loopback at which nobody listens. Its port is chosen at
-// random below those that the kernel gives to clients, so that no connection takes it before
-// its server listens.
+// ports are those below the ones that the kernel gives to clients.
+const firstPort, ports = 15000, 15000
+
+var lastPort atomic.Int64 // that FreeAddress has looked at, from firstPort on
+
+func init() { lastPort.Store(rand.Int64N(ports)) } //nolint:gosec // not a secret
+
+// FreeAddress returns an address on loopback at which nobody listens. No connection takes its port
+// before its server listens, and no other call of the same process returns it; other processes
+// begin at ports of their own.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000))) //nolint:gosec // not a secret
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports))
 		switch {
 		case err == nil:
 			defer listener.Close()
