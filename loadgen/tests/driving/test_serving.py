@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BODY = b"x" * 100_000
 HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
-PATIENCE = 20
+PATIENCE = 180
 
 
 @pytest.fixture

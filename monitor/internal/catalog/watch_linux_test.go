@@ -109,7 +109,7 @@ func (w *watched) until(last string) map[string]string {
 				return reasons
 			}
 			reasons[one.Name] = one.Reason
-		case <-time.After(30 * time.Second):
+		case <-time.After(waiting.Limit):
 			w.t.Fatalf("%s was removed, and is in the view", last)
 		}
 	}

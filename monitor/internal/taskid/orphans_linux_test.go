@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 const orphaned = 900004 // no process of the machine has it
@@ -99,7 +101,7 @@ func TestEndOrphansThatSucceedEachOther(t *testing.T) {
 	if _, err := EndOrphans([]uint32{orphaned + 4}, noKeeper); err != nil {
 		t.Error(err)
 	}
-	if err := open.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := open.SetReadDeadline(time.Now().Add(waiting.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // until the last has ended

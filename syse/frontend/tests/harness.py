@@ -50,6 +50,7 @@ MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
 BOUND_KEYVALUE = 2
 EACCES = 13
 NONCE = "0123456789abcdef" * 4
+PATIENCE_SECONDS = 180  # for what happens at once, on a busy machine, too
 FIRST_PRIVATE = 400  # the harness's own descriptors are above every reserved number
 
 
@@ -166,7 +167,7 @@ class FrontEnd:
         command = ["redis-server", "--port", "0", "--unixsocket", str(self.keyvalue), "--save", "", "--dir", "."]
         with (self.directory / "redis.log").open("wb") as log:
             self.redis = subprocess.Popen(command, cwd=self.directory, stdout=log)
-        assert eventually(self._redis_listens, seconds=60), (self.directory / "redis.log").read_text(encoding="utf-8")
+        assert eventually(self._redis_listens), (self.directory / "redis.log").read_text(encoding="utf-8")
 
     def _redis_listens(self) -> bool:
         # The socket's file exists before the server listens on it.
@@ -418,7 +419,7 @@ class FrontEnd:
 
     def connect(self) -> socket.socket:
         """Open a connection for requests written by hand."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
 
     def client(self) -> Client:
         """Open a connection for well-formed requests."""
@@ -431,7 +432,7 @@ class Client:
     def __init__(self, port: int, service: str) -> None:
         """Connect on the first request."""
         self.service = service
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -461,7 +462,7 @@ class Client:
         return self.json("POST", "/session", json.dumps(claim).encode())
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
     """Wait until a condition holds; return whether it did."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .harness import AUDIT, BUILD, Client, FrontEnd, eventually
+from .harness import AUDIT, BUILD, PATIENCE_SECONDS, Client, FrontEnd, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,7 +211,7 @@ def test_a_wrong_command_line_is_named(arguments: list[str], cause: str) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=10,
+        timeout=PATIENCE_SECONDS,
     )
     assert result.returncode == 1
     assert cause in result.stderr
