@@ -93,6 +93,8 @@ func (s *successors) observe(former *os.Process) (result observation, err error)
 	if result.outside, err = observeOutside(result.process()); err != nil {
 		return result, err
 	}
+	// Whoever has told all waits for this, however slow a busy machine was until now.
+	check(s.t, connection.SetDeadline(time.Now().Add(waiting.Limit)))
 	_, err = connection.Write([]byte{0})
 	return result, err
 }
