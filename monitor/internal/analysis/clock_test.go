@@ -34,8 +34,8 @@ func timed(t *testing.T) (*Plan, *catalog.Catalog) {
 // instants are the facts that a timed pipeline follows, in order.
 func instants() []policy.Fact {
 	return []policy.Fact{at("begins", "b", 24), at("begins", "a", 30), at("begins", "pipe", 36), at("ends", "a", 48),
-		at("ends", "b", 54), at("ends", "pipe", 60), at("until", "a", 72), at("until", "b", 78), at("until", "pipe", 84),
-		at("from", "a", 87)}
+		at("ends", "b", 54), at("ends", "pipe", 60), at("until", "a", 72), at("until", "b", 78),
+		at("until", "pipe", 84), at("from", "a", 87)}
 }
 
 func at(conduit, owner string, hours int) policy.Fact {

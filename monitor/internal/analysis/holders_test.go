@@ -37,7 +37,8 @@ func TestHolders(t *testing.T) {
 				if slices.ContainsFunc(one.Others, func(o Other) bool {
 					return o.Conduit == conduit && o.Write == (what == write)
 				}) {
-					want = append(want, fmt.Sprint(Holder{one.Instance.Task, plan.task(one.Instance.Task).values(one.Instance)}))
+					values := plan.task(one.Instance.Task).values(one.Instance)
+					want = append(want, fmt.Sprint(Holder{one.Instance.Task, values}))
 				}
 			}
 			isOne[len(want) > 0] = true

@@ -21,7 +21,8 @@ func TestAMissedChangeIsNotLost(t *testing.T) {
 	for name, step := range map[string]step{"update": (*Result).Update, "follow": (*Result).Follow} {
 		t.Run(name, func(t *testing.T) {
 			plan, c := unexpecting(t)
-			ended, kept := classNamed(t, c, "/corpus/friends/bob/1.txt"), classNamed(t, c, "/corpus/private/alice/1.txt")
+			ended := classNamed(t, c, "/corpus/friends/bob/1.txt")
+			kept := classNamed(t, c, "/corpus/private/alice/1.txt")
 			learnt, _ := extend(t, run(t, plan, c), c, Access{aliceAtHome, ended}, Access{aliceAtHome, kept})
 			if _, err := removeFacts(c, fact("friends/bob", "friend", "alice")); err != nil {
 				t.Fatal(err)
@@ -91,9 +92,9 @@ func TestPostponedClasses(t *testing.T) {
 			t.Errorf("%s: postponed", name)
 		}
 	}
+	set := []string{"documents"}
+	plan.Tasks = []Task{{Name: "reader", Reads: set}, {Name: "writer", Writes: set}, {Name: "neither"}}
 	for task, uses := range map[string]bool{"reader": true, "writer": true, "neither": false, "nobody": false} {
-		plan.Tasks = []Task{{Name: "reader", Reads: []string{"documents"}}, {Name: "writer", Writes: []string{"documents"}},
-			{Name: "neither"}}
 		if plan.Uses(c.State(), task, change.Classes) != uses {
 			t.Errorf("task %s uses the class: %v", task, !uses)
 		}
@@ -116,8 +117,8 @@ func TestResultsRestOnConduits(t *testing.T) {
 func TestWhatIsLeftStaysLeft(t *testing.T) {
 	for name, step := range map[string]func(*Result, *catalog.Catalog) (*Result, []Affected, error){
 		"extend": func(r *Result, c *catalog.Catalog) (*Result, []Affected, error) {
-			return r.Extend(context.Background(), c.State(), []Access{{Instance: Instance{"worker", []string{"b", "us"}}}},
-				Options{Now: now})
+			known := Access{Instance: Instance{"worker", []string{"b", "us"}}}
+			return r.Extend(context.Background(), c.State(), []Access{known}, Options{Now: now})
 		},
 		"decide": func(r *Result, c *catalog.Catalog) (*Result, []Affected, error) {
 			return r.Decide(context.Background(), c.State(), nil, nil, Options{Now: now})

@@ -46,7 +46,8 @@ func TestStoredResultsAreReadBackWhole(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, one := range r.instances {
 		kinds["begins"] = kinds["begins"] || one.begins > 0
-		for name, f := range map[string]*footprints{"read": &one.readsOn, "write": &one.writesOn, "other": &one.othersOn} {
+		for name, f := range map[string]*footprints{"read": &one.readsOn, "write": &one.writesOn,
+			"other": &one.othersOn} {
 			kinds[name] = kinds[name] || len(f.expires) > 0
 		}
 		for _, other := range one.Others {
@@ -118,7 +119,8 @@ func TestWhatIsImported(t *testing.T) {
 	}
 	stored := run(t, timedPlan, timedCatalog).Encode()
 	for _, later := range []time.Duration{0, 36 * time.Hour} {
-		imported, err := Import(t.Context(), stored, timedPlan, timedCatalog.State(), anyOf, Options{Now: now.Add(later)})
+		options := Options{Now: now.Add(later)}
+		imported, err := Import(t.Context(), stored, timedPlan, timedCatalog.State(), anyOf, options)
 		if err != nil || !bytes.Equal(imported.Encode(), stored) {
 			t.Errorf("after %v: %v", later, err)
 		}
