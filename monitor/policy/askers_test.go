@@ -25,30 +25,32 @@ func TestAskersAreComplete(t *testing.T) {
 	}
 	seen := map[bool]int{} // by whether a taint covers a label of which all are found
 	rapid.Check(t, func(t *rapid.T) {
-		exits := rapid.SampledFrom([]string{untilDescriptor, untilLater, never, untilResults})
-		taintExit, dataExit := exits.Draw(t, "the taints' exit"), exits.Draw(t, "the data's exit")
-		bodies := rapid.SliceOfN(rapid.OneOf(bodyText(), rapid.SampledFrom([]string{
-			`sKeyIs("a")`, `sKeyIs(K), "p" says f(K)`, `sKeyIs(K), concat(L, "l/", "a"), L says f(K), sRegionIs("r")`,
-			`concat(K, "", "b"), sKeyIs(K)`, `sKeyIs(K), "p" says g(K, "a")`, `sKeyIs(K), "p" says f(K), "p" says g(K, _)`, `sKeyIs(K), concat(L, "l/", K), L says f("a")`,
-		})), 0, 3).Draw(t, "read")
-		label := drawPolicy(t, bodies, dataExit).Label("x")
-		facts, _ := drawState(t, "facts")
-		state := StateOf(indexed(t, facts), NewConduitTable())
-		held, assumed := make([]Label, len(texts)), make([]*Assumed, len(texts))
-		for i, text := range texts {
-			held[i] = mustBind(t, text+taintExit).Label("task")
-			one := Assume(state, held[i])
-			assumed[i] = &one
-		}
-		found, complete := askersOf(state, assumed, label)
-		for i, taint := range held {
-			covers := AtLeast(taint, label, state, Environment{Now: noon}).Allowed
-			if !complete || assumed[i].Principal() == "" {
-				continue
+		for range 5 { // a taint that covers a label is seldom
+			exits := rapid.SampledFrom([]string{untilDescriptor, untilLater, never, untilResults})
+			taintExit, dataExit := exits.Draw(t, "the taints' exit"), exits.Draw(t, "the data's exit")
+			bodies := rapid.SliceOfN(rapid.OneOf(bodyText(), rapid.SampledFrom([]string{
+				`sKeyIs("a")`, `sKeyIs(K), "p" says f(K)`, `sKeyIs(K), concat(L, "l/", "a"), L says f(K), sRegionIs("r")`,
+				`concat(K, "", "b"), sKeyIs(K)`, `sKeyIs(K), "p" says g(K, "a")`, `sKeyIs(K), "p" says f(K), "p" says g(K, _)`, `sKeyIs(K), concat(L, "l/", K), L says f("a")`,
+			})), 0, 3).Draw(t, "read")
+			label := drawPolicy(t, bodies, dataExit).Label("x")
+			facts, _ := drawState(t, "facts")
+			state := StateOf(indexed(t, facts), NewConduitTable())
+			held, assumed := make([]Label, len(texts)), make([]*Assumed, len(texts))
+			for i, text := range texts {
+				held[i] = mustBind(t, text+taintExit).Label("task")
+				one := Assume(state, held[i])
+				assumed[i] = &one
 			}
-			seen[covers]++
-			if covers && !slices.Contains(found, i) {
-				t.Fatalf("%q covers the label, but is not among %v\n%s", texts[i], found, ruleText("read", bodies))
+			found, complete := askersOf(state, assumed, label)
+			for i, taint := range held {
+				covers := AtLeast(taint, label, state, Environment{Now: noon}).Allowed
+				if !complete || assumed[i].Principal() == "" {
+					continue
+				}
+				seen[covers]++
+				if covers && !slices.Contains(found, i) {
+					t.Fatalf("%q covers the label, but is not among %v\n%s", texts[i], found, ruleText("read", bodies))
+				}
 			}
 		}
 	})
