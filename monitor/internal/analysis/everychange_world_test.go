@@ -175,7 +175,7 @@ func (w *world) fact() policy.Fact {
 	case 3:
 		return fact("black-list/"+region(), "is-blocked", document())
 	case 4:
-		return fact("club", "member-of", person(), person())
+		return fact("club", "member-of", person(), rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(w.rt, "of"))
 	case 5:
 		return fact("club", "member-of", person(), document())
 	case 6:
@@ -263,7 +263,8 @@ func (w *world) step() (what string) {
 			what = ingested
 		}
 	default:
-		change := w.must(w.c.AtOnce().ChangeFacts(w.facts("removed", 6), w.facts("added", 3)))
+		removed := append(w.facts("removed", 6), someOf(w.rt, w.c.State())...)
+		change := w.must(w.c.AtOnce().ChangeFacts(removed, w.facts("added", 3)))
 		w.r, affected, err = w.r.Update(w.rt.Context(), change, options)
 		what = fmt.Sprintf("added %v, removed %v", change.Added, change.Removed)
 	}
