@@ -22,8 +22,9 @@ func crowd(t *testing.T, users int) (*Plan, *catalog.Catalog) {
 		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
 		declassify :- isAsRestrictive(read, this.read) until cTypeIs("topics").
 	}`})
+	team := catalog.Reference{Policy: "team", Arguments: map[string]string{"owner": "{owner}"}}
 	bundle.Rules = []catalog.Rule{{Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true,
-		Path: "/team/{owner}/**", Policy: catalog.Reference{Policy: "team", Arguments: map[string]string{"owner": "{owner}"}}}}
+		Path: "/team/{owner}/**", Policy: team}}
 	c := newCatalog(t, bundle)
 	var names []string
 	var facts []policy.Fact

@@ -162,7 +162,8 @@ func TestTuplesThatASessionGetsMeanwhileAreTaken(t *testing.T) {
 	s.start()
 	m := s.monitor
 	p, instance := m.pipelines["probe"], analysis.Instance{Task: "worker", Arguments: []string{"carol", "de"}}
-	made := p.Prepare(m.state(), []analysis.Affected{{Instance: instance, After: &analysis.Capabilities{Instance: instance}}})
+	nothing := &analysis.Capabilities{Instance: instance}
+	made := p.Prepare(m.state(), []analysis.Affected{{Instance: instance, After: nothing}})
 	carol := s.login("carol", "127.0.1.1")
 	if answer := carol.must("get profile:carol"); answer != "reply $-1" {
 		t.Fatalf("carol does not read her profile: %s", answer)
