@@ -3,6 +3,7 @@
 package factsource
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -122,6 +124,8 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 		return Update{}, fmt.Errorf("fetch facts: %w", err)
 	}
 	request.Header.Set("Accept", "application/jsonl, application/x-ndjson")
+	// Go's client would ask for the same, but keep to itself how the answer says where it ends.
+	request.Header.Set("Accept-Encoding", "gzip")
 	request.Header.Set("User-Agent", "shai")
 	if position != "" {
 		request.Header.Set("If-None-Match", position)
@@ -140,7 +144,11 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 	if err := isWhole(response); err != nil {
 		return Update{}, fmt.Errorf("fetch facts from %s: %w", a.spec.URL, err)
 	}
-	limited := &limitedReader{from: response.Body, left: maxBytes}
+	body, err := unpacked(response)
+	if err != nil {
+		return Update{}, fmt.Errorf("fetch facts from %s: %w", a.spec.URL, err)
+	}
+	limited := &limitedReader{from: body, left: maxBytes}
 	counted := &tally{mostFacts: maxFacts, mostValues: maxValues}
 	facts, err := readStatements(limited, a.spec.URL, a.declared, counted.add)
 	if err != nil {
@@ -150,16 +158,29 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 }
 
 // isWhole refuses an answer that could be a part of one: where its end is that of the connection, a server that fails
-// in the middle of it looks like one that has said everything. (What is compressed has an end of its own.)
+// in the middle of it looks like one that has said everything. So does what is compressed in several pieces, of which
+// each has an end of its own.
 func isWhole(response *http.Response) error {
 	switch {
 	case response.Header.Get("Content-Range") != "":
 		return errors.New("it answers with a part")
-	case response.ContentLength < 0 && len(response.TransferEncoding) == 0 && !response.Uncompressed:
+	case response.ContentLength < 0 && len(response.TransferEncoding) == 0:
 		return errors.New("its answer does not say where it ends; have the server give its length (Content-Length), or " +
 			"send it in pieces (chunked)")
 	}
 	return nil
+}
+
+// unpacked reads the body of an answer, which may be compressed.
+func unpacked(response *http.Response) (io.Reader, error) {
+	switch encoding := strings.ToLower(response.Header.Get("Content-Encoding")); encoding {
+	case "", "identity":
+		return response.Body, nil
+	case "gzip", "x-gzip":
+		return gzip.NewReader(response.Body)
+	default:
+		return nil, fmt.Errorf("its answer is encoded as %q; have the server send it with gzip, or as it is", encoding)
+	}
 }
 
 // limitedReader returns an error at the limit, at which io.LimitReader would return

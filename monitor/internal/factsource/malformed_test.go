@@ -84,9 +84,13 @@ func TestHTTPAnswersWithoutAnEnd(t *testing.T) {
 		{"pieces that end early", fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(statement), statement),
 			"unexpected EOF"},
 		{"compressed, until the connection ends", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" +
-			packed.String(), ""},
-		{"compressed, and cut", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" +
-			packed.String()[:packed.Len()-4], "unexpected EOF"},
+			packed.String(), "does not say where it ends"},
+		{"compressed, and cut", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", packed.Len()-4,
+			packed.String()[:packed.Len()-4]), "unexpected EOF"},
+		{"compressed", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", packed.Len(), packed.String()), ""},
+		{"said to be compressed", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(statement),
+			statement), "gzip: invalid header"},
+		{"in another encoding", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx", `encoded as "br"`},
 		{"its length", fmt.Sprintf("HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(statement), statement), ""},
 		{"in pieces", fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(statement), statement), ""},
 	} {
