@@ -95,6 +95,12 @@ func TestStoredResult(t *testing.T) {
 			t.Fatalf("byte %d altered and not noticed", at)
 		}
 	}
+	for _, begin := range magicBefore {
+		former := slices.Concat([]byte(begin), text[len(magic):])
+		if _, err := Decode(former, plan, c.State()); !errors.Is(err, ErrStale) {
+			t.Errorf("a result of an earlier version: %v", err)
+		}
+	}
 	other := *plan
 	other.Tasks = plan.Tasks[1:]
 	if _, err := Decode(text, &other, c.State()); !errors.Is(err, ErrStale) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
@@ -17,10 +18,11 @@ import (
 // run, the instant up to which it has followed the clock, the number of instances, each
 // instance, and the SHA-256 of all that. Numbers are unsigned varints, except for 8-byte
 // condition hashes (big-endian). Lists of classes contain differences.
-const (
-	magic       = "shai-analysis-2\n"
-	magicBefore = "shai-analysis-1\n" // of an earlier version, without the instants at which accesses begin
-)
+const magic = "shai-analysis-3\n"
+
+// magicBefore begins results of earlier versions: without the instants at which accesses begin, and with accesses
+// that did not end with the facts that they rest on.
+var magicBefore = []string{"shai-analysis-1\n", "shai-analysis-2\n"}
 
 // ErrStale says that a stored result belongs to another bundle, other facts or another
 // plan. Run the analysis again.
@@ -183,7 +185,7 @@ func readHead(r *codec.Reader) (bundleHash string, factsVersion uint64, plan str
 // Decode reads a result that Encode made for the same plan and state. The error wraps
 // ErrStale if the result belongs to others. Any other error says that it is damaged.
 func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
-	if bytes.HasPrefix(stored, []byte(magicBefore)) {
+	if slices.ContainsFunc(magicBefore, func(begin string) bool { return bytes.HasPrefix(stored, []byte(begin)) }) {
 		return nil, ErrStale
 	}
 	body, ok := bytes.CutPrefix(stored, []byte(magic))
