@@ -21,7 +21,8 @@ void transfers_drain(struct end *end);
 /*
  * Draws the nonce of a session that begins in the slot. Returns 0, or -1 with errno. The numbers
  * of its queries, which begin with it, are so far from those of the slot's session with a user
- * before that no late answer to that one is passed on, unless this one asks nothing for 44 minutes.
+ * before that no late answer to that one is passed on in the 44 minutes after this one's login, or
+ * after an answer to it that was read here.
  */
 int transfers_draw_nonce(struct slot *slot, uint8_t nonce[SHAI_NONCE_SIZE]);
 
