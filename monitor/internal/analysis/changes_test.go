@@ -15,6 +15,13 @@ import (
 // b, who live in de and us. The indexer's taint is for nobody.
 func onePolicy(t testing.TB, text string, documents ...string) (*Plan, *catalog.Catalog) {
 	t.Helper()
+	return onePolicyAnd(t, nil, text, documents...)
+}
+
+// onePolicyAnd is the same with other policies that are there.
+func onePolicyAnd(t testing.TB, others []catalog.PolicyText, text string, documents ...string) (*Plan,
+	*catalog.Catalog) {
+	t.Helper()
 	bundle := catalog.Bundle{Hash: "one", Policies: []catalog.PolicyText{
 		{Name: "closed", File: "closed", Text: `policy closed { ` + exit + ` }`},
 		{Name: "documents", File: "documents", Text: text},
@@ -22,6 +29,7 @@ func onePolicy(t testing.TB, text string, documents ...string) (*Plan, *catalog.
 		{Name: "worker", File: "worker", Text: `policy worker(user, region) { read :- sKeyIs(user), sRegionIs(region). ` +
 			exit + ` }`},
 	}}
+	bundle.Policies = append(bundle.Policies, others...)
 	template, err := policy.CompileText("documents", []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -149,4 +149,14 @@ func TestImportsAreSampledAtRandom(t *testing.T) {
 			t.Errorf("of %d instances, the last one forged and number %d picked: %v", len(forged), picked, err)
 		}
 	}
+	picks := 0
+	pickAtLast := func(int) int {
+		if picks++; picks == sampled {
+			return last
+		}
+		return 0
+	}
+	if _, err := Import(t.Context(), stored, plan, c.State(), pickAtLast, Options{Now: now}); !errors.Is(err, ErrWrong) {
+		t.Errorf("the forged one is picked at last: %v", err)
+	}
 }
