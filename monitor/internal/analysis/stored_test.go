@@ -156,7 +156,8 @@ func TestImportsAreSampledAtRandom(t *testing.T) {
 		}
 		return 0
 	}
-	if _, err := Import(t.Context(), stored, plan, c.State(), pickAtLast, Options{Now: now}); !errors.Is(err, ErrWrong) {
+	_, err := Import(t.Context(), stored, plan, c.State(), pickAtLast, Options{Now: now})
+	if !errors.Is(err, ErrWrong) {
 		t.Errorf("the forged one is picked at last: %v", err)
 	}
 }
